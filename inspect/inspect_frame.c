@@ -416,11 +416,55 @@ static void begin_systems(quern__inspect_answer *answer)
     quern__inspect_close(text, '}');
 }
 
+/* The passes are one step, then the edges of each system are another one. The schedule may be compiled anew between two
+ * steps. Then the edges are those of their step, by name, and a client leaves out names that it does not find. */
 static void begin_schedule(quern__inspect_answer *answer)
 {
     if (!has_schedule(answer)) return;
-    const quern_result result = quern_schedule_describe(
-        answer->inspector->def.schedule, QUERN_DESCRIBE_JSON, quern__inspect_put_json(&answer->text, NULL));
+    quern__inspect_open(&answer->text, NULL, '{');
+    const quern_result result =
+        quern_schedule_describe(answer->inspector->def.schedule, QUERN_DESCRIBE_PASSES,
+                                quern__inspect_put_json(&answer->text, "schedule"));
+    if (result != QUERN_OK && result != QUERN_ERROR_IO) {
+        quern__inspect_fail_result(answer, result);
+        return;
+    }
+    quern__inspect_open(&answer->text, "edges", '[');
+}
+
+static bool step_schedule(quern__inspect_answer *answer)
+{
+    quern__inspect_text *text = &answer->text;
+    quern_schedule *schedule = answer->inspector->def.schedule;
+    if (answer->at >= quern_schedule_system_count(schedule)) {
+        quern__inspect_close(text, ']');
+        quern__inspect_close(text, '}');
+        return true;
+    }
+    const quern_system system = quern_schedule_system_at(schedule, answer->at++);
+    const quern_result result =
+        quern_schedule_describe_edges(schedule, system, true, quern__inspect_put_json(text, NULL));
+    if (result == QUERN_OK || result == QUERN_ERROR_IO) return false;
+    quern__inspect_fail_result(answer, result);
+    return true;
+}
+
+/* All edges to one system, also those that follow from others. */
+static void begin_edges(quern__inspect_answer *answer)
+{
+    const char *name;
+    quern_schedule *schedule = answer->inspector->def.schedule;
+    if (!has_schedule(answer) || !quern__inspect_read_text(answer, "system", &name)) return;
+    const quern_system system = quern_schedule_find_system(schedule, name);
+    if (system.bits == 0) {
+        quern__inspect_fail(answer, 404, "edges: the schedule has no system '%.80s'", name);
+        return;
+    }
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_text(&answer->text, "system", name);
+    const quern_result result = quern_schedule_describe_edges(
+        schedule, system, false, quern__inspect_put_json(&answer->text, "edges"));
+    quern__inspect_close(&answer->text, '}');
     if (result != QUERN_OK && result != QUERN_ERROR_IO) quern__inspect_fail_result(answer, result);
 }
 
@@ -667,7 +711,8 @@ const quern__inspect_route quern__inspect_frame_routes[] = {
     {"events", false, begin_events, NULL},
     {"watch", false, begin_watch, step_watch},
     {"systems", false, begin_systems, NULL},
-    {"schedule", false, begin_schedule, NULL},
+    {"schedule", false, begin_schedule, step_schedule},
+    {"edges", false, begin_edges, NULL},
     {"system", true, begin_system, NULL},
     {"profiling", true, begin_profiling, NULL},
     {"record", true, begin_record, NULL},

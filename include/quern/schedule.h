@@ -468,7 +468,10 @@ QUERN_API bool quern_schedule_are_fused(const quern_schedule *schedule, quern_sy
 typedef enum quern_describe_format {
     QUERN_DESCRIBE_TEXT, /**< Text for people. */
     /** JSON for programs, such as scripts/schedule_dot.py; docs/passes.md lists the keys. */
-    QUERN_DESCRIBE_JSON
+    QUERN_DESCRIBE_JSON,
+    /** The same JSON without edges and without what follows from registration alone, and of each system only `name` and
+     * `enabled`. For tools that show large schedules; quern_schedule_describe_edges gives the edges. */
+    QUERN_DESCRIBE_PASSES
 } quern_describe_format;
 
 /** Writes a description of the compiled schedule: phases, segments, passes and their systems in order, why
@@ -478,6 +481,14 @@ typedef enum quern_describe_format {
  * IO means that a part was written. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                                quern_sink sink);
+
+/** Writes the edges that lead to a system from earlier systems of its segment, as a JSON array of edges as in
+ * QUERN_DESCRIBE_JSON. direct_only: without edges that follow from others. Compiles the schedule first. The cost grows
+ * with the number of edges written. Errors, with nothing written: NULL_ARGUMENT, INVALID_ARGUMENT (no such system), those
+ * of quern_schedule_compile, OUT_OF_MEMORY, WORLD_LOCKED. IO means that a part was written. Threads: main, between
+ * frames. */
+QUERN_API quern_result quern_schedule_describe_edges(quern_schedule *schedule, quern_system system,
+                                                     bool direct_only, quern_sink sink);
 
 #ifdef __cplusplus
 }

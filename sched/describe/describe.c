@@ -231,12 +231,13 @@ static void count_rows(quern__pass_facts *pass_facts)
     }
 }
 
-static void gather_segment(quern__facts *facts, uint32_t index)
+static void gather_segment(quern__facts *facts, uint32_t index, bool with_loads)
 {
     quern__segment_facts *segment = &facts->segments.items[index];
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__pass_facts *pass = &facts->passes.items[i];
         list_waits(facts, &facts->schedule->plan.segments.items[index], segment->first_pass, i);
+        if (!with_loads) continue;
         count_rows(pass);
         pass->load = pass_load(facts, pass->pass);
         uint64_t path = 0;
@@ -281,20 +282,21 @@ static void facts_release(quern__facts *facts)
     quern__array_release(allocator, &facts->declared_before);
 }
 
-/* Gathers the facts about a compiled schedule. Fails with OUT_OF_MEMORY; then there is nothing to release. */
-static quern_result facts_gather(quern__facts *facts, const quern_schedule *schedule)
+/* Gathers the facts about a compiled schedule; with_loads: also counts of rows, and loads. Fails with OUT_OF_MEMORY;
+ * then there is nothing to release. */
+static quern_result facts_gather(quern__facts *facts, const quern_schedule *schedule, const char *function,
+                                 bool with_loads)
 {
     *facts = (quern__facts){.schedule = schedule,
                             .is_timed = schedule->measures_times && schedule->frame_index > 0};
     if (!reserve(facts)) {
         facts_release(facts);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_schedule_describe: no memory to describe %u systems",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to describe %u systems", function,
                            schedule->plan.order.count);
     }
     gather_passes(facts);
     for (uint32_t i = 0; i < facts->segments.count; i++)
-        gather_segment(facts, i);
+        gather_segment(facts, i, with_loads);
     if (facts->is_timed) {
         facts->load.work += schedule->stats.sync_ns;
         facts->load.path += schedule->stats.sync_ns;
@@ -308,21 +310,44 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
     QUERN__NEED(schedule);
     quern_result result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
-    if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_JSON)
+    if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_JSON && format != QUERN_DESCRIBE_PASSES)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_describe: format %d is not a value of quern_describe_format",
                            (int)format);
     result = quern__schedule_compile(schedule, __func__);
     if (result != QUERN_OK) return result;
     quern__facts facts;
-    result = facts_gather(&facts, schedule);
+    result = facts_gather(&facts, schedule, __func__, true);
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
     if (format == QUERN_DESCRIBE_TEXT)
         quern__describe_text(&printer, &facts);
     else
-        quern__describe_json(&printer, &facts);
+        quern__describe_json(&printer, &facts, format == QUERN_DESCRIBE_JSON);
+    facts_release(&facts);
+    return quern__printer_close(&printer, __func__);
+}
+
+quern_result quern_schedule_describe_edges(quern_schedule *schedule, quern_system system, bool direct_only,
+                                           quern_sink sink)
+{
+    QUERN__NEED(schedule);
+    quern_result result = quern__check_sink(sink, __func__);
+    if (result != QUERN_OK) return result;
+    const quern__system *later = quern__schedule_system(schedule, system);
+    if (later == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the schedule has no system with the handle %u: pass one of its %u systems",
+                           __func__, system.bits, schedule->plan.systems.count);
+    result = quern__schedule_compile(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    quern__facts facts;
+    result = facts_gather(&facts, schedule, __func__, false);
+    if (result != QUERN_OK) return result;
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    quern__describe_edges(&printer, &facts, later, direct_only);
     facts_release(&facts);
     return quern__printer_close(&printer, __func__);
 }
@@ -413,8 +438,9 @@ static void add_cause(quern__causes *causes, quern__conflict_kind kind, uint32_t
 
 static void add_components(quern__causes *causes, quern__conflict_kind kind, const uint64_t *words)
 {
-    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
-        if (quern__bitset_has(words, i)) add_cause(causes, kind, i);
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1)
+            add_cause(causes, kind, word * 64 + quern__lowest_bit_64(bits));
 }
 
 void quern__facts_causes(const quern__system *earlier, const quern__system *later,

@@ -150,6 +150,9 @@ void quern__write_cause(quern__printer *printer, const quern__system *earlier, c
 const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__conflict conflict);
 
 void quern__describe_text(quern__printer *printer, const quern__facts *facts);
-void quern__describe_json(quern__printer *printer, const quern__facts *facts);
+/* with_edges: false for QUERN_DESCRIBE_PASSES. */
+void quern__describe_json(quern__printer *printer, const quern__facts *facts, bool with_edges);
+void quern__describe_edges(quern__printer *printer, const quern__facts *facts, const quern__system *later,
+                           bool direct_only);
 
 #endif

@@ -428,16 +428,36 @@ static void put_edge(quern__json *out, const quern__facts *facts, const quern__s
     quern__json_close(out, '}');
 }
 
-static void put_edges(quern__json *out, const quern__facts *facts, const quern__segment *segment,
-                      const quern__segment_facts *segment_facts)
+/* Writes the edges from the earlier systems of a segment to one of its systems. */
+static void put_edges_to(quern__json *out, const quern__facts *facts, uint32_t segment_index,
+                         const quern__system *later, bool direct_only)
 {
+    const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
+    const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
     quern__system *const *order = facts->schedule->plan.order.items;
-    for (uint32_t later = segment->first; later < segment->end; later++) {
-        quern__facts_load_row(facts, order[later]);
-        for (uint32_t earlier = segment->first; earlier < later; earlier++)
-            if (quern__bitset_has(facts->kept_orders.items, earlier))
-                put_edge(out, facts, segment_facts, order[earlier], order[later]);
+    quern__facts_load_row(facts, later);
+    for (uint32_t i = segment->first; i < later->position; i++) {
+        if (!quern__bitset_has(facts->kept_orders.items, i)) continue;
+        if (direct_only &&
+            quern__facts_route(facts, segment_facts, order[i], later) == QUERN__ROUTE_IMPLIED)
+            continue;
+        put_edge(out, facts, segment_facts, order[i], later);
     }
+}
+
+void quern__describe_edges(quern__printer *printer, const quern__facts *facts, const quern__system *later,
+                           bool direct_only)
+{
+    const quern__plan *plan = &facts->schedule->plan;
+    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
+    uint32_t i = 0;
+    quern__json_open(&out, NULL, '[');
+    while (i < plan->segments.count && (plan->segments.items[i].kind == QUERN__SEGMENT_SYNC ||
+                                        later->position < plan->segments.items[i].first ||
+                                        later->position >= plan->segments.items[i].end))
+        i++;
+    if (i < plan->segments.count) put_edges_to(&out, facts, i, later, direct_only);
+    quern__json_close(&out, ']');
 }
 
 /* ----------------------------------------------------------------------------------------- systems */
@@ -596,7 +616,8 @@ static void put_system(quern__json *out, const quern__facts *facts, uint32_t seg
 
 /* ------------------------------------------------------------------------------ passes and segments */
 
-static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segment_index, uint32_t number)
+static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segment_index, uint32_t number,
+                     bool with_edges)
 {
     static const char *const kinds[] = {[QUERN__PASS_CHUNKS] = "chunks",
                                         [QUERN__PASS_SERIAL] = "serial",
@@ -618,13 +639,22 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
         quern__json_integer(out, NULL, facts->waits.items[i] + 1);
     quern__json_close(out, ']');
     quern__json_open(out, "systems", '[');
-    for (uint32_t i = 0; i < pass->systems.count; i++)
-        put_system(out, facts, segment_index, pass->systems.items[i]);
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        if (with_edges) {
+            put_system(out, facts, segment_index, system);
+            continue;
+        }
+        quern__json_open(out, NULL, '{');
+        quern__json_text(out, "name", system->name);
+        quern__json_bool(out, "enabled", system->is_enabled);
+        quern__json_close(out, '}');
+    }
     quern__json_close(out, ']');
     quern__json_close(out, '}');
 }
 
-static void put_segment(quern__json *out, const quern__facts *facts, uint32_t index)
+static void put_segment(quern__json *out, const quern__facts *facts, uint32_t index, bool with_edges)
 {
     static const char *const kinds[] = {[QUERN__SEGMENT_RUN] = "run",
                                         [QUERN__SEGMENT_EXCLUSIVE] = "exclusive",
@@ -637,11 +667,15 @@ static void put_segment(quern__json *out, const quern__facts *facts, uint32_t in
         put_load(out, "load", segment_facts->load);
         quern__json_open(out, "passes", '[');
         for (uint32_t i = 0; i < segment->passes.count; i++)
-            put_pass(out, facts, index, quern__facts_number(segment_facts, segment->passes.items[i]));
+            put_pass(out, facts, index, quern__facts_number(segment_facts, segment->passes.items[i]),
+                     with_edges);
         quern__json_close(out, ']');
-        quern__json_open(out, "edges", '[');
-        put_edges(out, facts, segment, segment_facts);
-        quern__json_close(out, ']');
+        if (with_edges) {
+            quern__json_open(out, "edges", '[');
+            for (uint32_t i = segment->first; i < segment->end; i++)
+                put_edges_to(out, facts, index, facts->schedule->plan.order.items[i], false);
+            quern__json_close(out, ']');
+        }
     }
     quern__json_close(out, '}');
 }
@@ -649,7 +683,7 @@ static void put_segment(quern__json *out, const quern__facts *facts, uint32_t in
 /* --------------------------------------------------------------------------------------------- all */
 
 /* Writes the segments of a round of reactions, or null without reactions. */
-static void put_reactions(quern__json *out, const quern__facts *facts)
+static void put_reactions(quern__json *out, const quern__facts *facts, bool with_edges)
 {
     const quern__plan *plan = &facts->schedule->plan;
     if (plan->reaction_count == 0) {
@@ -660,7 +694,7 @@ static void put_reactions(quern__json *out, const quern__facts *facts)
     quern__json_integer(out, "max_rounds", plan->max_reaction_rounds);
     quern__json_open(out, "segments", '[');
     for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count; i++)
-        put_segment(out, facts, i);
+        put_segment(out, facts, i, with_edges);
     quern__json_close(out, ']');
     quern__json_close(out, '}');
 }
@@ -685,7 +719,7 @@ static void put_accidental_orders(quern__json *out, const quern__facts *facts)
     quern__json_close(out, ']');
 }
 
-void quern__describe_json(quern__printer *printer, const quern__facts *facts)
+void quern__describe_json(quern__printer *printer, const quern__facts *facts, bool with_edges)
 {
     const quern_schedule *schedule = facts->schedule;
     quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
@@ -713,12 +747,12 @@ void quern__describe_json(quern__printer *printer, const quern__facts *facts)
             quern__json_null(&out, "fixed_step");
         quern__json_open(&out, "segments", '[');
         for (uint32_t k = phase->first_segment; k < phase->end_segment; k++)
-            put_segment(&out, facts, k);
+            put_segment(&out, facts, k, with_edges);
         quern__json_close(&out, ']');
         quern__json_close(&out, '}');
     }
     quern__json_close(&out, ']');
-    put_reactions(&out, facts);
-    put_accidental_orders(&out, facts);
+    put_reactions(&out, facts, with_edges);
+    if (with_edges) put_accidental_orders(&out, facts);
     quern__json_close(&out, '}');
 }

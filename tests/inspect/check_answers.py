@@ -63,6 +63,9 @@ def requests(url, client):
     for path in ("world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "trace",
                  "forecast", "history", "events"):
         yield get(path)
+    name, edges = get("edges", system="flock")
+    assert edges["edges"], "no system runs before 'flock'"
+    yield name, edges
     yield get("roots", limit=5)
     yield get("entities", query="Hunter", limit=5, values=1)
     yield get("entities", name="a")
@@ -108,7 +111,7 @@ def check(url, root):
         seen.add(name)
         for fault in faults(definitions[name], answer, definitions, name):
             raise AssertionError(fault)
-    missing = set(definitions) - seen - {"field", "type", "entry", "system", "profile", "commands", "error", "sources"}
+    missing = set(definitions) - seen - {"field", "type", "entry", "edge", "system", "profile", "commands", "error", "sources"}
     assert not missing, f"no answer was checked for {missing}"
 
     def run(*arguments):

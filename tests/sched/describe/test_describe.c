@@ -231,8 +231,8 @@ Test(describe, archetypes_that_appear_are_described)
 Test(describe, a_format_that_does_not_exist_is_refused)
 {
     must_refuse(INVALID_ARGUMENT, world,
-                quern_schedule_describe(schedule, (quern_describe_format)2, quern_sink_file(stderr)));
-    assert_message_has("format 2 ");
+                quern_schedule_describe(schedule, (quern_describe_format)3, quern_sink_file(stderr)));
+    assert_message_has("format 3 ");
 }
 
 static void describe_within(quern_context *context)
@@ -253,7 +253,7 @@ static void assert_file_error(const char *path, const char *mode)
 {
     FILE *file = fopen(path, mode);
     cr_assert_not_null(file, "%s", path);
-    for (quern_describe_format format = QUERN_DESCRIBE_TEXT; format <= QUERN_DESCRIBE_JSON; format++) {
+    for (quern_describe_format format = QUERN_DESCRIBE_TEXT; format <= QUERN_DESCRIBE_PASSES; format++) {
         must_refuse(IO, world, quern_schedule_describe(schedule, format, quern_sink_file(file)));
         clearerr(file);
     }

@@ -171,6 +171,78 @@ Test(describe_json, passes_edges_and_loads)
     cJSON_Delete(root);
 }
 
+static cJSON *edges_to(const char *name, bool direct_only)
+{
+    static char text[TEXT_BYTES];
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    must(quern_schedule_describe_edges(schedule, quern_schedule_find_system(schedule, name), direct_only,
+                                       quern_sink_text(&buffer)));
+    cJSON *edges = cJSON_Parse(text);
+    cr_assert(cJSON_IsArray(edges), "no list:\n%s", text);
+    return edges;
+}
+
+/* The edges to one system are those of the whole description; the passes alone have none. */
+Test(describe_json, edges_of_one_system)
+{
+    static const char *const names[] = {"a", "b", "c", "alone", "d", "e"};
+    must_exist(position);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        quern_system_def def = system_def(names[i], idle_run);
+        if (i == 3)
+            def.flags = QUERN_SYSTEM_EXCLUSIVE;
+        else
+            def.terms[0] = quern_term_write(i % 2 == 0 ? position : velocity);
+        if (i != 3 && i != 4) def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
+        setup_system(schedule, &def);
+    }
+    cJSON *root = parsed();
+    const cJSON *segment;
+    uint32_t count = 0, direct_count = 0, seen_count = 0, seen_direct_count = 0;
+    cJSON_ArrayForEach(segment, member(item(member(root, "phases"), 0), "segments"))
+    {
+        const cJSON *edge;
+        cJSON_ArrayForEach(edge, cJSON_GetObjectItem(segment, "edges"))
+        {
+            const char *after = member(edge, "after")->valuestring;
+            cJSON *all = edges_to(after, false);
+            uint32_t equal_count = 0;
+            const cJSON *one;
+            cJSON_ArrayForEach(one, all) equal_count += cJSON_Compare(one, edge, 1) != 0;
+            cr_assert_eq(equal_count, 1u, "to %s", after);
+            cJSON_Delete(all);
+            count++;
+            direct_count += strcmp(member(edge, "kept_by")->valuestring, "implied") != 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        cJSON *all = edges_to(names[i], false), *direct = edges_to(names[i], true);
+        seen_count += (uint32_t)cJSON_GetArraySize(all);
+        seen_direct_count += (uint32_t)cJSON_GetArraySize(direct);
+        cJSON_Delete(all);
+        cJSON_Delete(direct);
+    }
+    cr_assert_eq(seen_count, count);
+    cr_assert_eq(seen_direct_count, direct_count);
+    cr_assert_gt(count, direct_count);
+    cr_assert_gt(direct_count, 0u);
+    cJSON_Delete(root);
+    const char *text = written(QUERN_DESCRIBE_PASSES);
+    cr_assert_null(strstr(text, "\"edges\""));
+    cr_assert_null(strstr(text, "\"by_registration_alone\""));
+    cr_assert_null(strstr(text, "\"terms\""));
+    root = cJSON_Parse(text);
+    assert_member_text(system_of(root, 0, 0), "name", "a");
+    assert_flag(system_of(root, 0, 0), "enabled", true);
+    cJSON_Delete(root);
+    must_refuse(NULL_ARGUMENT, world,
+                quern_schedule_describe_edges(NULL, (quern_system){1}, true, quern_sink_file(stderr)));
+    must_refuse(NULL_ARGUMENT, world,
+                quern_schedule_describe_edges(schedule, (quern_system){1}, true, (quern_sink){0}));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_describe_edges(schedule, (quern_system){99}, true, quern_sink_file(stderr)));
+}
+
 Test(describe_json, up_terms_name_their_relation)
 {
     quern_relation relation;

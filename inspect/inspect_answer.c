@@ -32,15 +32,48 @@ static void print(quern__inspect_text *text, const char *bytes)
     append(text, bytes, strlen(bytes));
 }
 
+/* Returns the size of the UTF-8 character at the begin of a text, or 0 if there is none. *out_cut: the number of bytes of
+ * a character that lacks its end, or 0. */
+static size_t character_bytes(const char *text, size_t *out_cut)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    const unsigned first = at[0];
+    const size_t bytes = first < 0x80                   ? 1
+                         : first < 0xC2 || first > 0xF4 ? 0
+                         : first < 0xE0                 ? 2
+                         : first < 0xF0                 ? 3
+                                                        : 4;
+    *out_cut = 0;
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xC0) == 0x80) continue;
+        *out_cut = i;
+        return 0;
+    }
+    if ((first == 0xE0 && at[1] < 0xA0) || (first == 0xF0 && at[1] < 0x90) ||
+        (first == 0xED && at[1] > 0x9F) || (first == 0xF4 && at[1] > 0x8F))
+        return 0;
+    return bytes;
+}
+
+/* JSON is UTF-8. A character that was cut, at the end of a text or by a precision, is left out; other bytes that are no
+ * UTF-8, which names of types may have, are replaced by U+FFFD. */
 static void print_string(quern__inspect_text *text, const char *value)
 {
+    size_t cut;
     append(text, "\"", 1);
     while (*value != '\0') {
         const char *begin = value;
-        while ((unsigned char)*value >= ' ' && *value != '"' && *value != '\\')
-            value++;
+        for (size_t bytes; (unsigned char)*value >= ' ' && *value != '"' && *value != '\\' &&
+                           (bytes = character_bytes(value, &cut)) > 0;)
+            value += bytes;
         append(text, begin, (size_t)(value - begin));
         if (*value == '\0') break;
+        if ((unsigned char)*value >= 0x80) {
+            character_bytes(value, &cut);
+            if (cut == 0) print(text, "\xEF\xBF\xBD");
+            value += cut > 0 ? cut : 1;
+            continue;
+        }
         const unsigned char byte = (unsigned char)*value++;
         char escape[8];
         snprintf(escape, sizeof escape, byte == '"' || byte == '\\' ? "\\%c" : "\\u%04x", byte);
@@ -149,14 +182,18 @@ void quern__inspect_put_entity(quern__inspect_text *text, const char *key, quern
     quern__inspect_put_text(text, key, handle);
 }
 
-void quern__inspect_put_path(quern__inspect_text *text, const char *key, const quern_world *world,
-                             quern_entity entity)
+void quern__inspect_put_path(quern__inspect_text *text, const quern_world *world, quern_entity entity)
 {
-    char path[1024];
+    char path[QUERN__INSPECT_PATH_BYTES], error[160];
     quern_text_buffer buffer = {path, sizeof path, 0};
     const bool has_path = quern_entity_is_alive(world, entity) &&
                           quern_entity_get_path(world, entity, quern_sink_text(&buffer)) == QUERN_OK;
-    quern__inspect_put_text(text, key, has_path ? path : NULL);
+    const bool is_whole = has_path && buffer.length_bytes < sizeof path;
+    quern__inspect_put_text(text, "path", is_whole ? path : NULL);
+    if (!has_path || is_whole) return;
+    snprintf(error, sizeof error, "the path has %zu bytes, and requests take at most %d: use the handle",
+             buffer.length_bytes, QUERN__INSPECT_PATH_BYTES - 1);
+    quern__inspect_put_text(text, "path_error", error);
 }
 
 /* ----------------------------------------------------------------------------------------- arguments */
@@ -181,6 +218,8 @@ static int decode(const char **text, const char *ends, char *target, size_t room
         target[count++] = byte;
     }
     target[count] = '\0';
+    for (size_t i = 0, bytes, cut; i < count; i += bytes)
+        if ((bytes = character_bytes(target + i, &cut)) == 0) return -1;
     *text = at;
     return (int)count;
 }

@@ -6,6 +6,8 @@
 
 #include <quern/kit/json.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------------------------- pauses */
@@ -25,10 +27,34 @@ static void begin_pause(quern__inspect_answer *answer)
     quern__inspect_finish_change(answer, QUERN_OK);
 }
 
+/* Answers a request after which the program runs a frame. If it went back before, it saves that frame over kept ones, so
+ * the later ones end: the answer warns of that, and the time line gets a mark. */
+static void finish_going_on(quern__inspect_answer *answer)
+{
+    quern_inspector *inspector = answer->inspector;
+    const quern_history *history = inspector->def.history;
+    char warning[160];
+    uint64_t newest;
+    if (history == NULL || !quern_history_get_frames(history, NULL, &newest) ||
+        newest <= inspector->frame) {
+        quern__inspect_finish_change(answer, QUERN_OK);
+        return;
+    }
+    snprintf(warning, sizeof warning,
+             "%s: the frames %" PRIu64 " to %" PRIu64
+             " are dropped, since the program goes on from frame %" PRIu64,
+             answer->route->path, inspector->frame + 1, newest, inspector->frame);
+    quern__inspect_note(inspector, "goes on from here, drops frames up to %" PRIu64, newest);
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_flag(&answer->text, "done", true);
+    quern__inspect_put_text(&answer->text, "warning", warning);
+    quern__inspect_close(&answer->text, '}');
+}
+
 static void begin_resume(quern__inspect_answer *answer)
 {
     set_paused(answer->inspector, false);
-    quern__inspect_finish_change(answer, QUERN_OK);
+    finish_going_on(answer);
 }
 
 static void begin_step(quern__inspect_answer *answer)
@@ -37,7 +63,10 @@ static void begin_step(quern__inspect_answer *answer)
     if (!quern__inspect_read_count(answer, "count", 1, 100000, &count)) return;
     set_paused(answer->inspector, true);
     answer->inspector->step_count = (uint32_t)count;
-    quern__inspect_finish_change(answer, QUERN_OK);
+    if (count > 0)
+        finish_going_on(answer);
+    else
+        quern__inspect_finish_change(answer, QUERN_OK);
 }
 
 /* ------------------------------------------------------------------------------------------- history */

@@ -48,9 +48,10 @@ void quern__inspect_put_value(quern__inspect_text *text, const char *key, const 
                               const quern_type_info *type, const void *value);
 /* Writes a handle as index:generation, or null. The form does not depend on names, unlike that of fields. */
 void quern__inspect_put_entity(quern__inspect_text *text, const char *key, quern_entity entity);
-/* Writes the path of an entity, or null if it is dead. */
-void quern__inspect_put_path(quern__inspect_text *text, const char *key, const quern_world *world,
-                             quern_entity entity);
+/* Writes the member "path": the path of an entity, or null if it is dead. A path that is too long for a request is null,
+ * with the member "path_error". */
+enum { QUERN__INSPECT_PATH_BYTES = 4096 }; /* with a zero */
+void quern__inspect_put_path(quern__inspect_text *text, const quern_world *world, quern_entity entity);
 
 /* ----------------------------------------------------------------------------------------- arguments */
 

@@ -356,7 +356,7 @@ static void write_targets(quern__inspect_text *text, const quern_world *world, q
         if (quern_entity_is_null(targets[i])) continue;
         quern__inspect_open(text, NULL, '{');
         quern__inspect_put_entity(text, "entity", targets[i]);
-        quern__inspect_put_path(text, "path", world, targets[i]);
+        quern__inspect_put_path(text, world, targets[i]);
         quern__inspect_close(text, '}');
     }
     quern__inspect_close(text, ']');
@@ -411,7 +411,7 @@ static void begin_entity(quern__inspect_answer *answer)
     quern__inspect_put_count(text, "index", quern_entity_index(entity));
     quern__inspect_put_count(text, "use_count", quern_entity_use_count(world, entity));
     quern__inspect_put_text(text, "name", quern_entity_name(world, entity));
-    quern__inspect_put_path(text, "path", world, entity);
+    quern__inspect_put_path(text, world, entity);
     quern__inspect_put_flag(text, "enabled", quern_entity_is_enabled(world, entity));
     quern__inspect_put_count(text, "frame", answer->inspector->frame);
     write_components(text, world, entity);
@@ -677,13 +677,61 @@ static void finish(quern__inspect_answer *answer, quern_result result, const cha
     quern__inspect_finish_change(answer, result);
 }
 
+/* Whether a path, such as "Weapon.target" or "Squad.members[2]", leads to a field of entities. */
+static bool is_entity_field(const quern_world *world, quern_type_kind kind, const char *path)
+{
+    for (uint32_t i = 0; i < quern_type_count(world, kind); i++) {
+        quern_type_info type;
+        if (quern_type_at(world, kind, i, &type) != QUERN_OK) continue;
+        const size_t bytes = strlen(type.name);
+        if (strncmp(path, type.name, bytes) != 0 || path[bytes] != '.') continue;
+        for (uint32_t k = 0; k < type.field_count; k++) {
+            const quern_field *field = &type.fields[k];
+            const char *name = path + bytes + 1;
+            const size_t name_bytes = strlen(field->name);
+            if (field->type == QUERN_FIELD_ENTITY && strncmp(name, field->name, name_bytes) == 0 &&
+                (name[name_bytes] == '\0' || name[name_bytes] == '['))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Fails the answer if a value for a field of entities names one that does not live: a link to it would lead nowhere. The
+ * value is an entity, or a list of them. A value that is neither is refused by the call that sets it. */
+static bool are_entities_alive(quern__inspect_answer *answer, quern_type_kind kind, const char *path,
+                               const char *value)
+{
+    const quern_world *world = answer->inspector->def.world;
+    char handle[64];
+    quern_entity entity;
+    if (!is_entity_field(world, kind, path)) return true;
+    for (const char *at = value + strspn(value, " ["); *at != '\0'; at += strspn(at, " ,]")) {
+        const size_t bytes = value[0] == '/' ? strlen(at) : strcspn(at, " ,]");
+        if (bytes < sizeof handle) {
+            memcpy(handle, at, bytes);
+            handle[bytes] = '\0';
+            if (quern_entity_from_text(world, handle, &entity) == QUERN_OK &&
+                !quern_entity_is_null(entity) && !quern_entity_is_alive(world, entity)) {
+                quern__inspect_fail(answer, 404,
+                                    "%s: '%s' is no living entity: it may have been destroyed since",
+                                    answer->route->path, handle);
+                return false;
+            }
+        }
+        at += bytes;
+    }
+    return true;
+}
+
 static void begin_set(quern__inspect_answer *answer)
 {
     quern_entity entity;
     const char *path, *value;
     if (quern__inspect_read_entity(answer, "entity", &entity) &&
         quern__inspect_read_text(answer, "path", &path) &&
-        quern__inspect_read_text(answer, "value", &value))
+        quern__inspect_read_text(answer, "value", &value) &&
+        are_entities_alive(answer, QUERN_TYPE_COMPONENT, path, value))
         finish(answer, quern_entity_set_text(answer->inspector->def.world, entity, path, value), path);
 }
 
@@ -691,7 +739,8 @@ static void begin_set_resource(quern__inspect_answer *answer)
 {
     const char *path, *value;
     if (quern__inspect_read_text(answer, "path", &path) &&
-        quern__inspect_read_text(answer, "value", &value))
+        quern__inspect_read_text(answer, "value", &value) &&
+        are_entities_alive(answer, QUERN_TYPE_RESOURCE, path, value))
         finish(answer, quern_resource_set_text(answer->inspector->def.world, path, value), path);
 }
 

@@ -37,17 +37,27 @@ async function ask(method, path, argumentsOf = {}) {
   return json
 }
 const get = (path, argumentsOf) => ask('GET', path, argumentsOf)
+
+// An error is shown until the next thing that a person does succeeds, another view is opened, or for ten seconds.
+const ERROR_SECONDS = 10
+let errorTimer
+function tell(error) {
+  clearTimeout(errorTimer)
+  update({ error })
+  if (error) errorTimer = setTimeout(() => update({ error: '' }), 1000 * ERROR_SECONDS)
+}
 const post = async (path, argumentsOf) => {
   try {
     const json = await ask('POST', path, argumentsOf)
-    update({ error: '' })
+    tell(json.warning || '')
     return json
   } catch (error) {
-    update({ error: error.message })
+    tell(error.message)
     return null
   }
 }
-const show = promise => promise.catch(error => update({ error: error.message }))
+const show = promise => promise.then(() => tell(''), error => tell(error.message))
+const showLoading = promise => promise.catch(error => tell(error.message))
 
 let socket
 function subscribe() {
@@ -84,7 +94,7 @@ function open(entity) {
   update({ chosen: entity })
   if (state.tab !== 'entities') go('entities')
 }
-const go = tab => { location.hash = tab; update({ tab }); subscribe() }
+const go = tab => { location.hash = tab; update({ tab }); tell(''); subscribe() }
 
 // An input that keeps what a person types or drags until it is done, although the page is drawn ten times a second.
 function Input({ value, onInput, onChange, ...rest }) {
@@ -103,7 +113,7 @@ function TimeLine() {
   const { oldest, newest, frame = 0, paused } = message
   const has = newest !== undefined && newest > oldest
   const restore = async at => { await post('restore', { frame: at }); if (state.chosen) update({ chosen: state.chosen }) }
-  const last = Math.max(newest ?? 0, frame)
+  const last = Math.max(newest ?? 0, frame), later = paused && has ? Math.max(0, newest - frame) : 0
   const place = at => `${100 * (at - oldest) / Math.max(1, last - oldest)}%`
   return html`<div class="timeline" role="group" aria-label="Time line">
     <button onClick=${() => post(paused ? 'resume' : 'pause')} title="Space" data-test="pause">${paused ? 'Go on from here' : 'Pause'}</button>
@@ -114,21 +124,25 @@ function TimeLine() {
         onChange=${event => restore(event.target.value)} />
       <div class="marks">${marks.filter(mark => mark.frame >= oldest && mark.frame <= last).map(mark =>
         html`<i style=${{ left: place(mark.frame) }} title=${`frame ${mark.frame}: ${mark.text}`}></i>`)}</div>
-    </div><span class="muted">${count(oldest)} to ${count(last)}</span>` : html`<span class="muted">no kept frames</span>`}
+    </div><span class="muted">${count(oldest)} to ${count(last)}</span>
+    ${later > 0 && html`<span class="bad" data-test="later">a step drops ${many(later, 'later frame', 'later frames')}</span>`}` : html`<span class="muted">no kept frames</span>`}
   </div>`
 }
 
 // ------------------------------------------------------------------------------------------- frame
 
+// If a frame is far above the budget, the scale is linear only up to the budget, and logarithmic above, so that the line of
+// the budget stays apart from zero.
 function Chart({ samples, budgetMs }) {
   const place = useRef(), plot = useRef()
+  const isFar = Math.max(...samples.map(sample => sample[1] / 1e6), 0) > 10 * budgetMs
   useEffect(() => {
     const style = getComputedStyle(document.body), ink = style.getPropertyValue('--muted'), grid = style.getPropertyValue('--line')
     const points = { show: false }
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid }, font: '11px system-ui' }
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 200, cursor: { y: false }, legend: { live: true },
-      scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
+      scales: { x: { time: false }, y: { ...(isFar ? { distr: 4, asinh: budgetMs } : {}), range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
       axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 60 }],
       series: [{ label: 'frame' }, { label: 'frame ms', stroke: style.getPropertyValue('--accent'), width: 2, points },
         { label: 'sync ms', stroke: style.getPropertyValue('--warm'), width: 1.5, points },
@@ -137,12 +151,13 @@ function Chart({ samples, budgetMs }) {
     const size = () => plot.current.setSize({ width: place.current.clientWidth, height: 200 })
     addEventListener('resize', size)
     return () => { removeEventListener('resize', size); plot.current.destroy() }
-  }, [])
+  }, [isFar, isFar && budgetMs])
   useEffect(() => {
     const ordered = samples.filter((sample, i) => i === 0 || sample[0] > samples[i - 1][0])
     plot.current.setData([ordered.map(s => s[0]), ordered.map(s => s[1] / 1e6), ordered.map(s => s[2] / 1e6), ordered.map(() => budgetMs)])
-  }, [samples, budgetMs])
-  return html`<div ref=${place} role="img" aria-label="Duration of the last frames in milliseconds"></div>`
+  }, [samples, budgetMs, isFar])
+  return html`<div ref=${place} role="img" data-scale=${isFar ? 'logarithmic' : 'linear'} aria-label="Duration of the last frames in milliseconds"></div>
+    ${isFar && html`<p class="muted">Logarithmic above the budget.</p>`}`
 }
 
 function Figures({ list }) {
@@ -169,7 +184,7 @@ function Flames() {
       if (state.message.paused) await post('step', { count: 3 })
       for (let i = 0; i < 40; i++) {
         await new Promise(done => setTimeout(done, 100))
-        try { setTrace(await get('trace')); break } catch (error) { if (i === 39) update({ error: error.message }) }
+        try { setTrace(await get('trace')); break } catch (error) { if (i === 39) tell(error.message) }
       }
     }
     setBusy(false)
@@ -230,10 +245,13 @@ function FrameView() {
 // ---------------------------------------------------------------------------------------- schedule
 
 const COLUMN = 340
-const shorten = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
+const shorten = (text, most) => {
+  const characters = [...text]
+  return characters.length > most ? `${characters.slice(0, most - 1).join('')}…` : text
+}
 const because = edge => edge.causes.map(cause => `${cause.cause.replace('_', '/')}${cause.name ? ` ${cause.name}` : ''}`).join(', ')
 
-function Graph({ segment }) {
+function Graph({ segment, edges: all }) {
   const passes = segment.passes, depth = {}
   passes.forEach(pass => { depth[pass.pass] = 1 + Math.max(-1, ...pass.waits_for.map(number => depth[number] ?? -1)) })
   const place = {}, used = []
@@ -246,7 +264,12 @@ function Graph({ segment }) {
   })
   const home = {}
   passes.forEach(pass => pass.systems.forEach(system => { home[system.name] = pass.pass }))
-  const reasons = (from, to) => segment.edges.filter(edge => home[edge.before] === from && home[edge.after] === to)
+  const between = {}
+  all.forEach(edge => {
+    const key = `${home[edge.before]} ${home[edge.after]}`
+    if (home[edge.before] !== undefined && home[edge.after] !== undefined) (between[key] = between[key] || []).push(edge)
+  })
+  const reasons = (from, to) => between[`${from} ${to}`] || []
   const width = Math.max(...passes.map(pass => place[pass.pass].x)) + 200, labels = []
   // Labels stand next to the end of their edge. One that would cover another moves down.
   const labelAt = (x, y) => {
@@ -281,7 +304,7 @@ function Forecast() {
     if (state.message.paused) await post('step')
     for (let i = 0; i < 30; i++) {
       await new Promise(done => setTimeout(done, 100))
-      try { setAnswer(await get('forecast', { threads: 64 })); break } catch (error) { if (i === 29) update({ error: error.message }) }
+      try { setAnswer(await get('forecast', { threads: 64 })); break } catch (error) { if (i === 29) tell(error.message) }
     }
   }
   const list = answer ? answer.forecasts : [], one = list.reduce((best, f) => Math.abs(f.threads - threads) < Math.abs(best.threads - threads) ? f : best, list[0])
@@ -292,15 +315,24 @@ function Forecast() {
       <div class="columns" role="img" aria-label="Duration by number of threads">${list.map(f => html`<i class=${f === one ? 'on' : ''} style=${{ height: `${Math.max(2, 90 * f.frame_ns / most)}px` }} title=${`${f.threads} threads: ${ms(f.frame_ns)} ms, ${f.bottleneck}`}></i>`)}</div>`}</section>`
 }
 
+const EDGES_SHOWN = 100
+
 function ScheduleView() {
-  const [schedule, setSchedule] = useState(null)
-  useEffect(() => { show(get('schedule').then(setSchedule)) }, [])
-  if (!schedule) return html`<section class="wide"><p class="muted">Reading the schedule.</p></section>`
-  const edges = schedule.phases.flatMap(phase => phase.segments.flatMap(segment => (segment.edges || []).map(edge => ({ phase: phase.name, ...edge }))))
+  const [answer, setAnswer] = useState(null)
+  const [system, setSystem] = useState('')
+  const [own, setOwn] = useState(null) // all edges to the chosen system
+  useEffect(() => { showLoading(get('schedule').then(setAnswer)) }, [])
+  useEffect(() => { setOwn(null); if (system) showLoading(get('edges', { system }).then(next => setOwn(next.edges))) }, [system])
+  if (!answer) return html`<section class="wide"><p class="muted">Reading the schedule.</p></section>`
+  const { schedule } = answer, direct = answer.edges.flat(), phaseOf = {}
+  schedule.phases.forEach(phase => phase.segments.forEach(segment => (segment.passes || []).forEach(pass => pass.systems.forEach(each => { phaseOf[each.name] = phase.name }))))
+  const edges = system ? own || [] : direct.slice(0, EDGES_SHOWN)
   return html`<${Forecast} />${schedule.phases.map(phase => html`<section class="wide"><h2>Phase ${phase.name}</h2>${phase.segments.map(segment => segment.passes
-      ? html`<${Graph} segment=${segment} />` : html`<p class="sync">sync point</p>`)}</section>`)}
-    <section class="wide"><h2>Why systems wait</h2><div class="scroll"><table><thead><tr><th>phase</th><th>first</th><th>then</th><th>because of</th><th>kept by</th></tr></thead>
-      <tbody>${edges.map(edge => html`<tr><td class="muted">${edge.phase}</td><td>${edge.before}</td><td>${edge.after}</td><td>${because(edge)}</td>
+      ? html`<${Graph} segment=${segment} edges=${direct} />` : html`<p class="sync">sync point</p>`)}</section>`)}
+    <section class="wide"><h2>Why systems wait</h2><p><label>for <select value=${system} aria-label="system that waits" data-test="waits" onChange=${event => setSystem(event.target.value)}><option value="">all systems</option>
+      ${Object.keys(phaseOf).map(name => html`<option>${name}</option>`)}</select></label>
+      <span class="muted"> ${system ? 'All edges, also those that follow from others.' : `Direct edges${direct.length > edges.length ? `, the first ${edges.length} of ${count(direct.length)}` : ''}.`}</span></p><div class="scroll"><table><thead><tr><th>phase</th><th>first</th><th>then</th><th>because of</th><th>kept by</th></tr></thead>
+      <tbody>${edges.map(edge => html`<tr><td class="muted">${phaseOf[edge.after]}</td><td>${edge.before}</td><td>${edge.after}</td><td>${because(edge)}</td>
         <td class="muted">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'other edges' }[edge.kept_by]}${edge.by_registration_alone ? '; only the order of registration decides' : ''}</td></tr>`)}</tbody></table></div></section>`
 }
 
@@ -423,7 +455,7 @@ function EntityPanel() {
   const change = async (path, argumentsOf) => { if (await post(path, { entity: entity.entity, ...argumentsOf })) await load() }
   const values = entity.values ? entity.values.components : {}, before = old && old.values ? old.values.components : null
   const absent = types.components.filter(t => !t.managed && !t.hidden && !(t.name in values))
-  return html`<section class=${`entity ${gone ? 'off' : ''}`}><h2>${entity.path}</h2>
+  return html`<section class=${`entity ${gone ? 'off' : ''}`}><h2 title=${entity.path_error || ''}>${entity.path || entity.name || `#${entity.entity}`}</h2>
     ${gone && html`<p class="bad">The entity does not exist any more: these are its values of frame ${count(entity.frame)}.</p>`}
     <p class="row"><span class="muted">${entity.entity}, use ${entity.use_count}</span>
       <label><input type="checkbox" checked=${entity.enabled} onChange=${e => change('enable', { on: e.target.checked ? 1 : 0 })} /> enabled</label>
@@ -454,7 +486,7 @@ function useAnswer(path, argumentsOf, again) {
   const [answer, setAnswer] = useState(null)
   useEffect(() => {
     let isLive = true
-    const load = () => get(path, argumentsOf).then(next => isLive && setAnswer(next), error => update({ error: error.message }))
+    const load = () => get(path, argumentsOf).then(next => isLive && setAnswer(next), error => tell(error.message))
     load()
     const timer = setInterval(() => { if (!document.hidden) load() }, again || 2000)
     return () => { isLive = false; clearInterval(timer) }
@@ -516,7 +548,7 @@ function HistoryView() {
   const [from, setFrom] = useState(null)
   const [to, setTo] = useState(null)
   const last = Math.max(message.newest ?? 0, message.frame ?? 0), a = from ?? Math.max(message.oldest ?? 0, last - 1), b = to ?? last
-  const compare = () => show(get('delta', { from: a, to: b, limit: 200 }).then(next => { update({ error: '' }); setDelta(next) }))
+  const compare = () => show(get('delta', { from: a, to: b, limit: 200 }).then(setDelta))
   const text = value => value === undefined ? '' : JSON.stringify(value)
   const parts = (value, other) => value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => html`<span class=${other && JSON.stringify(other[key]) !== JSON.stringify(each) ? 'hot' : ''}>${key} ${text(each)} </span>`) : text(value)
   return html`<section class="wide"><h2>Compare two frames</h2><p><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
@@ -537,7 +569,7 @@ function App() {
   return html`<header><h1>${world ? world.title : 'Quern'}</h1><span class="muted" aria-live="off" data-test="frame">frame ${count(message.frame ?? 0)}${message.paused ? ', paused' : ''}</span>
       ${!connected && html`<span class="bad">not connected</span>`}<${TimeLine} /></header>
     <nav class="tabs" role="tablist" aria-label="views">${Object.entries(tabs).map(([key, [name]], i) => html`<button role="tab" aria-selected=${tab === key} onClick=${() => go(key)} title=${`key ${i + 1}`} data-test=${`tab-${key}`}>${name}</button>`)}</nav>
-    ${error && html`<p class="error" role="alert">${error} <button class="plain" onClick=${() => update({ error: '' })} aria-label="close">✕</button></p>`}
+    ${error && html`<p class="error" role="alert">${error} <button class="plain" onClick=${() => tell('')} aria-label="close">✕</button></p>`}
     <main class=${tab} role="tabpanel" aria-label=${(tabs[tab] || tabs.frame)[0]}><${View} key=${tab} /></main>`
 }
 
@@ -553,6 +585,6 @@ addEventListener('keydown', event => {
 })
 
 render(html`<${App} />`, document.getElementById('app'))
-show(get('world').then(world => { update({ world }); document.title = `${world.title} – inspector` }))
-show(get('types').then(types => update({ types })))
+showLoading(get('world').then(world => { update({ world }); document.title = `${world.title} – inspector` }))
+showLoading(get('types').then(types => update({ types })))
 connect()

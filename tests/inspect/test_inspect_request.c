@@ -89,6 +89,11 @@ static quern__inspect_request *queue_request(const char *path, const char *argum
     return request;
 }
 
+static void idle(quern_context *context)
+{
+    (void)context;
+}
+
 static Body body_of(quern_entity entity)
 {
     return *(const Body *)quern_entity_get(scene.world, entity, scene.body);
@@ -251,6 +256,151 @@ Test(inspect, merges_json)
     must(quern_inspect_request(scene.inspector, &call, quern_sink_text(&none), &status));
     cr_assert_eq(status, 200);
     cr_assert_eq(body_of(scene.child).x, 9.0f);
+    inspect_scene_close(&scene);
+}
+
+/* A path is whole and leads back to its entity, or there is an error instead. */
+Test(inspect, shows_whole_paths_or_none)
+{
+    char name[QUERN_MAX_ENTITY_NAME_BYTES + 1], arguments[QUERN__INSPECT_ARGUMENT_BYTES];
+    quern_entity chain[70];
+    inspect_scene_open(&scene, 0, NULL);
+    memset(name, 'n', sizeof name);
+    for (uint32_t i = 0; i < 70; i++) {
+        must(quern_entity_create(scene.world, &chain[i]));
+        snprintf(name + sizeof name - 3, 3, "%02u", i);
+        must(quern_entity_set_name(scene.world, chain[i], name));
+        if (i > 0) must(quern_entity_relate(scene.world, chain[i], scene.parent, chain[i - 1]));
+    }
+    for (uint32_t i = 0; i < 70; i++) {
+        cJSON *json = get("entity", handle_text(chain[i]));
+        const cJSON *path = cJSON_GetObjectItem(json, "path");
+        const bool fits = (i + 1) * sizeof name - 1 < QUERN__INSPECT_PATH_BYTES;
+        cr_assert_eq(cJSON_IsString(path) != 0, fits, "%u", i);
+        cr_assert_eq(cJSON_GetObjectItem(json, "path_error") == NULL, fits, "%u", i);
+        if (fits) {
+            snprintf(arguments, sizeof arguments, "entity=/%s", path->valuestring);
+            cJSON *again = get("entity", arguments);
+            cr_assert_str_eq(cJSON_GetObjectItem(again, "entity")->valuestring, handle_text(chain[i]) + 7);
+            cJSON_Delete(again);
+        }
+        cJSON_Delete(json);
+    }
+    inspect_scene_close(&scene);
+}
+
+/* Messages and marks are cut between characters, and answers are UTF-8 whatever names are. */
+Test(inspect, cuts_between_characters)
+{
+    char arguments[256] = "relation=", text[512];
+    uint32_t status;
+    inspect_scene_open(&scene, 0, NULL);
+    memset(arguments + 9, 'r', 79);
+    strcpy(arguments + 88, "%E2%82%AC&entity=/arena"); /* a character of three bytes from the 80th on */
+    snprintf(text, sizeof text, "no relation '%.79s'", arguments + 9);
+    const char *answer = inspect_scene_ask(&scene, "GET", "sources", arguments, &status);
+    cr_assert_eq(status, 404);
+    cr_assert_not_null(strstr(answer, text), "%s", answer);
+    static const char *const wrong[] = {"name=%FF",    "name=%C3",       "name=%C3a",
+                                        "name=%E2%82", "name=%ED%A0%80", "name=%F4%90%80%80",
+                                        "name=%C0%80", "name=%80",       "%C3=1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        expect_status("GET", "entities", wrong[i], 400);
+    cJSON_Delete(get("entities", "name=%F0%9F%98%80"));
+    quern_component odd;
+    must(quern_component_register(scene.world, &(quern_component_def){.name = "od\xFF\xC3\xA4"}, &odd));
+    must(quern_entity_add(scene.world, scene.root, odd, NULL));
+    answer = inspect_get(&scene, "entity", "entity=/arena");
+    cr_assert_not_null(strstr(answer, "\"od\xEF\xBF\xBD\xC3\xA4\""), "%s", answer);
+    inspect_scene_close(&scene);
+}
+
+typedef struct Link {
+    quern_entity to;
+    quern_entity more[2];
+    char text[8];
+} Link;
+
+Test(inspect, refuses_links_to_dead_entities)
+{
+    const quern_component_def def = {
+        QUERN_TYPE(Link),
+        .fields = {QUERN_FIELD(Link, to), QUERN_FIELD(Link, more), QUERN_TEXT(Link, text)}};
+    quern_component component;
+    inspect_scene_open(&scene, 1, NULL);
+    must(quern_component_register(scene.world, &def, &component));
+    must(quern_entity_add(scene.world, scene.child, component, &(Link){.text = "a"}));
+    expect_status("POST", "set", "entity=/arena/gun&path=Link.to&value=9:9", 404);
+    expect_status("POST", "set", "entity=/arena/gun&path=Link.more&value=[none, 9:9]", 404);
+    expect_status("POST", "set", "entity=/arena/gun&path=Link.more[1]&value=9:9", 404);
+    expect_status("POST", "set", "entity=/arena/gun&path=Link.to&value=/nowhere", 400);
+    expect_status("POST", "set", "entity=/arena/gun&path=Link.to&value=[", 400);
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Link.to&value=/arena");
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Link.more[1]&value=1:1");
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Link.text&value=9:9"); /* no entity, but a text */
+    const Link *link = quern_entity_get(scene.world, scene.child, component);
+    cr_assert(quern_entity_equal(link->to, scene.root));
+    cr_assert(quern_entity_is_null(link->more[0]));
+    cr_assert_not(quern_entity_is_null(link->more[1]));
+    cr_assert_str_eq(link->text, "9:9");
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Link.to&value=none");
+    inspect_scene_close(&scene);
+}
+
+/* Going on from an earlier frame drops the frames after it, so the answer says so, once. */
+Test(inspect, warns_of_frames_that_a_step_drops)
+{
+    uint32_t status;
+    inspect_scene_open(&scene, 2, NULL);
+    run_frames(8);
+    inspect_post(&scene, "pause", NULL);
+    cr_assert_null(strstr(inspect_scene_ask(&scene, "POST", "step", NULL, &status), "warning"));
+    run_frames(1);
+    inspect_post(&scene, "restore", "frame=4");
+    cr_assert_not(inspect_scene_turn(&scene));
+    const char *answer = inspect_scene_ask(&scene, "POST", "step", NULL, &status);
+    cr_assert_eq(status, 200);
+    cr_assert_not_null(strstr(answer, "\"warning\":\"step: the frames 5 to 9 are dropped"), "%s", answer);
+    run_frames(1);
+    cr_assert_null(strstr(inspect_scene_ask(&scene, "POST", "step", NULL, &status), "warning"));
+    run_frames(1);
+    inspect_post(&scene, "restore", "frame=5");
+    cr_assert_not_null(
+        strstr(inspect_scene_ask(&scene, "POST", "resume", NULL, &status), "\"warning\":\"resume: "));
+    inspect_scene_close(&scene);
+}
+
+/* Each step writes the edges of one system. */
+Test(inspect, divides_large_schedules)
+{
+    char name[32];
+    inspect_scene_open(&scene, 2, NULL);
+    for (int i = 0; i < 50; i++) {
+        snprintf(name, sizeof name, "system%d", i);
+        const quern_system_def def = {
+            .name = name, .begin = idle, .resources = {{scene.rules, QUERN_ACCESS_WRITE}}};
+        must(quern_schedule_add_system(scene.schedule, &def, NULL));
+    }
+    must(quern_schedule_compile(scene.schedule));
+    scene.inspector->def.budget_ns = 1;
+    quern__inspect_request *request = queue_request("schedule", NULL);
+    uint32_t updates = 0;
+    for (; !request->is_answered; updates++)
+        cr_assert(quern_inspector_update(scene.inspector, &scene.frame));
+    cr_assert_geq(updates, 52u);
+    cJSON *json = cJSON_ParseWithLength(request->answer.bytes, request->answer.size_bytes);
+    cr_assert_eq(list_size(json, "edges"), 52);
+    const cJSON *list;
+    int count = 0;
+    cJSON_ArrayForEach(list, cJSON_GetObjectItem(json, "edges")) count += cJSON_GetArraySize(list);
+    cr_assert(count >= 50 && count < 120, "%d direct edges", count);
+    cJSON_Delete(json);
+    quern__inspect_request_leave(&scene.inspector->exchange, request);
+    json = get("edges", "system=system49");
+    cr_assert_geq(list_size(json, "edges"), 49);
+    cJSON_Delete(json);
+    expect_status("GET", "edges", "system=none", 404);
+    expect_status("GET", "edges", NULL, 400);
     inspect_scene_close(&scene);
 }
 

@@ -388,7 +388,7 @@ function Tree() {
   }
   useEffect(() => { const timer = setTimeout(() => show(load()), mode === 'tree' ? 0 : 200); return () => clearTimeout(timer) }, [mode, text, offset, message.restore_count])
   useEffect(() => { if (types && mode === 'component' && !text && types.components[0]) setText(types.components[0].name) }, [mode, types])
-  const choose = next => { setMode(next); setOffset(0); setText(''); setPage(null) }
+  const choose = next => { if (next === mode) return; setMode(next); setOffset(0); setText(''); setPage(null) }
   return html`<section class="tree"><h2>Entities</h2><div class="tabs small" role="tablist">${['tree', 'name', 'component', 'query'].map(each =>
       html`<button role="tab" aria-selected=${mode === each} onClick=${() => choose(each)} data-test=${`by-${each}`}>${each}</button>`)}</div>
     ${(mode === 'name' || mode === 'query') && html`<${Input} class="search" value=${text} aria-label=${`search by ${mode}`} data-test="search" placeholder=${mode === 'name' ? 'name or /path' : 'Position, !Hunter, ?Energy, A | B'}

@@ -63,8 +63,9 @@ def requests(url, client):
     for path in ("world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "trace",
                  "forecast", "history", "events"):
         yield get(path)
-    name, edges = get("edges", system="flock")
-    assert edges["edges"], "no system runs before 'flock'"
+    waits = [edge["after"] for edges in client.ask(url, "GET", "schedule")["edges"] for edge in edges][-1]
+    name, edges = get("edges", system=waits)
+    assert edges["edges"], f"no system runs before {waits}"
     yield name, edges
     yield get("roots", limit=5)
     yield get("entities", query="Hunter", limit=5, values=1)

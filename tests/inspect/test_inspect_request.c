@@ -792,6 +792,9 @@ Test(inspect, drops_a_message_for_a_client_that_has_left)
         run_frames(1);
     quern__inspect_channel_close(&scene.inspector->exchange, channel, false);
     cr_assert_eq(open_channel("rate=60"), channel);
+    quern_sink_bytes(&message).write(quern_sink_bytes(&message).user_data, "late", 4);
+    quern__inspect_channel_send(&scene.inspector->exchange, channel, &message);
+    cr_assert_not(scene.inspector->exchange.channels[channel].is_ready);
     while (!scene.inspector->exchange.channels[channel].is_ready)
         run_frames(1);
     cJSON *json = take_message(channel, &message);

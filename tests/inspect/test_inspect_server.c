@@ -585,6 +585,44 @@ Test(inspect_server, answers_pings_and_closes, .timeout = 120)
     inspect_scene_close(&scene);
 }
 
+/* A request that nothing has begun when the server gives up on it is never answered: a change that the client believes
+ * to have failed does not happen. */
+Test(inspect_server, withdraws_a_request_that_it_gives_up)
+{
+    pthread_t thread;
+    open_served(0, 200000000);
+    cr_assert_eq(pthread_create(&thread, NULL, merge_in_vain, NULL), 0);
+    pthread_join(thread, NULL);
+    cr_assert_null(quern__inspect_request_take(&scene.inspector->exchange));
+    /* Relaxed: the mutex in quern__inspect_request_take orders it. */
+    cr_assert_eq(atomic_load_explicit(&scene.inspector->exchange.attention, memory_order_relaxed), 0u);
+    inspect_scene_close(&scene);
+}
+
+/* A client that sends more than its request gets the answer all the same: the server reads the rest. */
+static void *send_too_much(void *user_data)
+{
+    static char rest[200000];
+    char text[1024];
+    memset(rest, 'x', sizeof rest);
+    for (int i = 0; i < 20; i++) {
+        const int file = inspect_client_connect(port, 0);
+        snprintf(text, sizeof text, "GET /nowhere HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", port);
+        inspect_client_send(file, text, strlen(text));
+        inspect_client_send(file, rest, sizeof rest);
+        inspect_client_receive(file, text, sizeof text, NULL);
+        cr_assert_eq(strncmp(text, "HTTP/1.1 404", 12), 0, "round %d: '%s'", i, text);
+        close(file);
+    }
+    return finish();
+}
+
+Test(inspect_server, answers_a_client_that_sends_too_much, .timeout = 120)
+{
+    serve_thread(send_too_much, NULL);
+    inspect_scene_close(&scene);
+}
+
 /* A port that another server has. */
 Test(inspect_server, refuses_a_port_in_use)
 {

@@ -139,11 +139,16 @@ function Chart({ samples, budgetMs }) {
   useEffect(() => {
     const style = getComputedStyle(document.body), ink = style.getPropertyValue('--muted'), grid = style.getPropertyValue('--line')
     const points = { show: false }
+    const decades = (u, i, low, high) => {
+      const splits = [0, budgetMs]
+      for (let value = 10 ** Math.ceil(Math.log10(budgetMs * 2)); value <= high; value *= 10) splits.push(Number(value.toPrecision(3)))
+      return splits
+    }
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid }, font: '11px system-ui' }
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 200, cursor: { y: false }, legend: { live: true },
       scales: { x: { time: false }, y: { ...(isFar ? { distr: 4, asinh: budgetMs } : {}), range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
-      axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 60 }],
+      axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 70, ...(isFar ? { filter: (u, splits) => splits, splits: decades } : {}) }],
       series: [{ label: 'frame' }, { label: 'frame ms', stroke: style.getPropertyValue('--accent'), width: 2, points },
         { label: 'sync ms', stroke: style.getPropertyValue('--warm'), width: 1.5, points },
         { label: 'budget', stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],

@@ -303,7 +303,8 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
     const quern_result result = quern_world_add_user(def->world, &inspector->user);
     if (result != QUERN_OK) {
         allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));
-        return quern_error_set(result, "quern_inspector_create: %s", quern_error_message());
+        return quern_error_set(result, "quern_inspector_create: the world takes no inspector: %s",
+                               quern_error_message());
     }
     inspector->def = *def;
     inspector->def.allocator = allocator;

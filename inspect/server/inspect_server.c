@@ -327,7 +327,7 @@ static void shake_hands(quern__inspect_server *server, client *connection)
                                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                                     "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
                                     accept);
-    set_output(connection, (size_t)head_bytes, NULL, 0);
+    set_output(connection, (size_t)head_bytes, "", 0);
     forget_input(connection, connection->head_bytes);
     enter(connection, WATCHES, server->exchange->write_limit_ns);
 }
@@ -452,7 +452,7 @@ static bool begin_frame(quern__inspect_server *server, client *connection)
         const size_t head_bytes =
             quern__http_write_frame(connection->output_head, QUERN__HTTP_PONG, connection->pong_bytes);
         memcpy(connection->output_head + head_bytes, connection->pong, connection->pong_bytes);
-        set_output(connection, head_bytes + connection->pong_bytes, NULL, 0);
+        set_output(connection, head_bytes + connection->pong_bytes, "", 0);
         connection->has_pong = false;
         return true;
     }
@@ -473,9 +473,8 @@ static bool watch(quern__inspect_server *server, client *connection)
         return false;
     }
     if (!had_output) connection->deadline_ns = clock_ns() + server->exchange->write_limit_ns;
-    if (connection->has_ended || !send_output(server, connection)) {
+    if (connection->has_ended || !send_output(server, connection))
         end_connection(server, connection, false);
-    }
     return connection->file >= 0 && !has_output(connection);
 }
 

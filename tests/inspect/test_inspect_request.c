@@ -296,7 +296,8 @@ Test(inspect, cuts_between_characters)
     uint32_t status;
     inspect_scene_open(&scene, 0, NULL);
     memset(arguments + 9, 'r', 79);
-    strcpy(arguments + 88, "%E2%82%AC&entity=/arena"); /* a character of three bytes from the 80th on */
+    /* A character of three bytes from the 80th on. */
+    snprintf(arguments + 88, sizeof arguments - 88, "%s", "%E2%82%AC&entity=/arena");
     snprintf(text, sizeof text, "no relation '%.79s'", arguments + 9);
     const char *answer = inspect_scene_ask(&scene, "GET", "sources", arguments, &status);
     cr_assert_eq(status, 404);

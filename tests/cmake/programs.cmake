@@ -211,3 +211,9 @@ if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CH
     quern_guard_test(${name})
   endforeach()
 endif()
+
+# Whole games of netplay in virtual time; ./run netplay --simulate runs more seeds.
+add_executable(quern_netplay_simulate netplay/simulate.c kit/netplay_simulation.c)
+quern_configure_target(quern_netplay_simulate)
+target_include_directories(quern_netplay_simulate PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(quern_netplay_simulate PRIVATE quern_netplay quern_static)

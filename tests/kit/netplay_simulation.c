@@ -1,0 +1,803 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The game has ships that inputs steer, shots, and entities that only make the world larger. Machines call
+ * quern_netplay_advance 60 times per second of their own clocks; packets arrive by a heap of arrival times.
+ *
+ * A game fails if a call returns another error than a player may get, if a hash of a confirmed frame changes or differs
+ * between machines that play together at the end, if the players do not play together some time after the last
+ * disturbance, or if a session needs more memory or packets than its definition explains. */
+#include "tests/kit/netplay_simulation.h"
+
+#include "kit/netplay_internal.h"
+#include "tests/support/random.h"
+
+#include <quern/quern.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PLAYERS = SIMULATION_PLAYERS,
+    MS = 1000000,
+    STEP_NS = 16666667,
+    QUEUE_PACKETS = 4096, /* per receiver; a full one loses packets, as a socket does */
+    OLD_PACKETS = 32,     /* kept for repeats, per receiver */
+    HASH_INTERVAL = 4,
+    HASHES = 4096, /* noted for each player, by frame */
+    COMPARED_FRAMES = 60
+};
+
+/* ------------------------------------------------------------------------------------------ the game */
+
+typedef struct ship_input {
+    int16_t steer;
+    uint8_t fires, padding;
+} ship_input;
+
+typedef struct sim_ship {
+    int32_t player, x;
+} sim_ship;
+
+typedef struct sim_shot {
+    int32_t x, left;
+} sim_shot;
+
+typedef struct sim_game {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_component ship, shot;
+    quern_resource inputs;
+} sim_game;
+
+static void steer(quern_context *context, const quern_view *view)
+{
+    const sim_game *game = quern_context_user_data(context);
+    const ship_input *inputs = quern_context_resource(context, game->inputs);
+    sim_ship *ships = QUERN_COLUMN(view, 0, sim_ship);
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
+        const ship_input *input = &inputs[ships[i].player];
+        ships[i].x = (int32_t)((uint32_t)ships[i].x * 5 + (uint32_t)input->steer);
+        if (!input->fires) continue;
+        const sim_shot shot = {ships[i].x, 7};
+        quern_commands_create_with(quern_context_commands(context), &game->shot,
+                                   (const void *const[]){&shot}, 1);
+    }
+}
+
+static void fly(quern_context *context, const quern_view *view)
+{
+    sim_shot *shots = QUERN_COLUMN(view, 0, sim_shot);
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
+        shots[i].x ^= (int32_t)view->entities[i].bits;
+        if (--shots[i].left == 0)
+            quern_commands_destroy(quern_context_commands(context), view->entities[i]);
+    }
+}
+
+static void open_game(sim_game *game, const simulation_plan *plan, bool has_entities)
+{
+    const quern_resource_def inputs = {.name = "inputs",
+                                       .size_bytes = plan->player_count * (uint32_t)sizeof(ship_input),
+                                       .alignment_bytes = 2};
+    QUERN_MUST(quern_world_create(NULL, &game->world));
+    QUERN_MUST(QUERN_COMPONENT_REGISTER(game->world, &game->ship, sim_ship));
+    QUERN_MUST(QUERN_COMPONENT_REGISTER(game->world, &game->shot, sim_shot));
+    QUERN_MUST(quern_resource_register(game->world, &inputs, &game->inputs));
+    QUERN_MUST(quern_schedule_create(game->world, NULL, &game->schedule));
+    const quern_system_def systems[] = {
+        {.name = "steer",
+         .run = steer,
+         .terms = {quern_term_write(game->ship)},
+         .resources = {{game->inputs, QUERN_ACCESS_READ}},
+         .user_data = game},
+        {.name = "fly", .run = fly, .terms = {quern_term_write(game->shot)}}};
+    for (int i = 0; i < 2; i++)
+        QUERN_MUST(quern_schedule_add_system(game->schedule, &systems[i], NULL));
+    for (uint32_t i = 0; i < plan->player_count && has_entities; i++) {
+        const sim_ship ship = {(int32_t)i, (int32_t)i};
+        QUERN_MUST(
+            quern_entity_create_with(game->world, &game->ship, (const void *const[]){&ship}, 1, NULL));
+    }
+    for (uint32_t i = 0; i < plan->entity_count && has_entities; i++) {
+        const sim_shot shot = {(int32_t)(i * 2654435761u), INT32_MAX};
+        QUERN_MUST(
+            quern_entity_create_with(game->world, &game->shot, (const void *const[]){&shot}, 1, NULL));
+    }
+}
+
+/* The input that a player gives while `frame` is its next frame. It stays the same for some frames. */
+static ship_input input_of(uint32_t player, uint32_t frame)
+{
+    random_source random = {(frame / 6 + 1) * 977u + player * 31u};
+    return (ship_input){.steer = (int16_t)(1 + random_below(&random, 3)),
+                        .fires = random_below(&random, 4) == 0};
+}
+
+/* -------------------------------------------------------------------------------------- the machines */
+
+typedef struct sim_packet {
+    uint64_t arrival_ns, number; /* number: in the order of sending, so that equal arrivals keep it */
+    uint32_t from, size;
+    unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES];
+} sim_packet;
+
+typedef struct noted_hash {
+    uint32_t frame; /* + 1; 0: none */
+    uint64_t hash;
+} noted_hash;
+
+typedef struct simulation simulation;
+
+typedef struct sim_machine {
+    simulation *in;
+    uint32_t player;
+    bool is_open, has_counted_join, is_waiting_for_majority;
+    sim_game game;
+    quern_netplay *netplay;
+    uint64_t next_ns, opens_at_ns; /* next call; when a closed machine joins, UINT64_MAX: never */
+    uint64_t clock_ns;             /* added to the clock of the machine */
+    uint64_t bytes, sent_in_call;
+    noted_hash *hashes; /* of this life, HASHES */
+    sim_packet *queue[QUEUE_PACKETS];
+    uint32_t queue_count;
+    sim_packet *old[OLD_PACKETS];
+    uint64_t old_count;
+    uint32_t dies_after_calls; /* calls of others' joins; 0: no */
+} sim_machine;
+
+struct simulation {
+    const simulation_plan *plan;
+    simulation_result *result;
+    uint64_t now_ns, next_number;
+    random_source random;
+    sim_machine machines[PLAYERS];
+    uint64_t event_ends_ns[SIMULATION_EVENTS]; /* 0: not begun */
+    bool is_done[SIMULATION_EVENTS];
+    uint32_t enabled;
+    uint64_t last_trouble_ns; /* end of all that disturbs */
+    bool has_deserters;       /* whether a player is gone for ever */
+    bool is_healthy;
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
+{
+    char text[SIMULATION_TEXT_BYTES - 32];
+    va_list arguments;
+    if (it->result->has_failed) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    it->result->has_failed = true;
+    snprintf(it->result->failure, sizeof it->result->failure, "%llu ms: %s",
+             (unsigned long long)(it->now_ns / MS), text);
+}
+
+static void *count_allocate(void *user_data, size_t size, size_t alignment)
+{
+    sim_machine *machine = user_data;
+    (void)alignment;
+    machine->bytes += size;
+    if (machine->bytes > machine->in->result->most_bytes) machine->in->result->most_bytes = machine->bytes;
+    return malloc(size);
+}
+
+static void count_release(void *user_data, void *pointer, size_t size, size_t alignment)
+{
+    sim_machine *machine = user_data;
+    (void)alignment;
+    machine->bytes -= size;
+    free(pointer);
+}
+
+/* ----------------------------------------------------------------------------------------- the network */
+
+static bool comes_before(const sim_packet *a, const sim_packet *b)
+{
+    return a->arrival_ns != b->arrival_ns ? a->arrival_ns < b->arrival_ns : a->number < b->number;
+}
+
+static void push(sim_machine *to, sim_packet *packet)
+{
+    uint32_t at = to->queue_count++;
+    while (at > 0 && comes_before(packet, to->queue[(at - 1) / 2])) {
+        to->queue[at] = to->queue[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    to->queue[at] = packet;
+}
+
+static sim_packet *pop(sim_machine *to)
+{
+    sim_packet *first = to->queue[0], *last = to->queue[--to->queue_count];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= to->queue_count) break;
+        if (child + 1 < to->queue_count && comes_before(to->queue[child + 1], to->queue[child])) child++;
+        if (comes_before(last, to->queue[child])) break;
+        to->queue[at] = to->queue[child];
+        at = child;
+    }
+    if (to->queue_count > 0) to->queue[at] = last;
+    return first;
+}
+
+static bool is_active(const simulation *it, uint32_t event)
+{
+    return it->event_ends_ns[event] > it->now_ns;
+}
+
+/* Returns what the events do to a packet: whether it is lost, and by how much it is late. */
+static bool is_lost(simulation *it, uint32_t from, uint32_t to, uint64_t *out_late_ns)
+{
+    *out_late_ns = 0;
+    for (uint32_t i = 0; i < it->plan->event_count; i++) {
+        const simulation_event *event = &it->plan->events[i];
+        if (!is_active(it, i)) continue;
+        if (event->kind == SIMULATION_CUT && event->player == from && event->other == to) return true;
+        if (event->kind == SIMULATION_SPLIT && (event->mask >> from & 1) != (event->mask >> to & 1))
+            return true;
+        if (event->kind == SIMULATION_BURST && random_chance(&it->random, 85)) return true;
+        if (event->kind == SIMULATION_SLOW) *out_late_ns += (uint64_t)event->mask * MS;
+    }
+    return random_below(&it->random, 1000) < it->plan->lost_permille;
+}
+
+static void deliver(simulation *it, uint32_t from, uint32_t to, const void *bytes, uint32_t size,
+                    uint64_t late_ns)
+{
+    sim_machine *receiver = &it->machines[to];
+    if (receiver->queue_count == QUEUE_PACKETS) return;
+    sim_packet *packet = malloc(sizeof *packet);
+    packet->arrival_ns =
+        it->now_ns + late_ns + (uint64_t)it->plan->latency_ms * MS + 100000 +
+        (it->plan->jitter_ms > 0 ? random_below(&it->random, it->plan->jitter_ms * 1000) * 1000ull : 0);
+    packet->number = it->next_number++;
+    packet->from = from;
+    packet->size = size;
+    memcpy(packet->bytes, bytes, size);
+    if (size > 1 && random_below(&it->random, 1000) < it->plan->damaged_permille) {
+        if (random_chance(&it->random, 50))
+            packet->size = 1 + random_below(&it->random, size - 1);
+        else
+            packet->bytes[random_below(&it->random, size)] ^=
+                (unsigned char)(1u << random_below(&it->random, 8));
+    }
+    push(receiver, packet);
+}
+
+/* Keeps packets of all times, each with the same chance. */
+static void keep_old(simulation *it, uint32_t from, uint32_t to, const void *bytes, uint32_t size)
+{
+    sim_machine *receiver = &it->machines[to];
+    uint32_t at = (uint32_t)receiver->old_count++;
+    if (receiver->old_count > OLD_PACKETS) {
+        at = random_below(&it->random, (uint32_t)receiver->old_count / 4 + OLD_PACKETS);
+        if (at >= OLD_PACKETS) return;
+    }
+    if (receiver->old[at] == NULL) receiver->old[at] = malloc(sizeof(sim_packet));
+    receiver->old[at]->from = from;
+    receiver->old[at]->size = size;
+    memcpy(receiver->old[at]->bytes, bytes, size);
+}
+
+/* Changes some fields of a packet of a broken or malicious machine, and makes its checksum right. */
+static void make_absurd(simulation *it, unsigned char *bytes, uint32_t size)
+{
+    static const uint32_t values[] = {0, 1, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x3fffffff};
+    const uint32_t end = size - 4;
+    for (uint32_t count = 1 + random_below(&it->random, 3); count > 0; count--) {
+        const uint32_t at = 14 + random_below(&it->random, end - 14);
+        if (random_chance(&it->random, 50) || at + 4 > end) {
+            bytes[at] = (unsigned char)random_next(&it->random);
+            continue;
+        }
+        memcpy(bytes + at, &values[random_below(&it->random, 7)], 4);
+    }
+    const uint32_t sum = quern__netplay_checksum(it->plan->seed, bytes, end);
+    for (uint32_t k = 0; k < 4; k++)
+        bytes[end + k] = (unsigned char)(sum >> (8 * k));
+}
+
+static void send_packet(void *user_data, uint32_t player, const void *bytes, uint32_t size)
+{
+    sim_machine *from = user_data;
+    simulation *it = from->in;
+    unsigned char changed[QUERN_NETPLAY_PACKET_BYTES];
+    uint64_t late_ns;
+    it->result->packet_count++;
+    from->sent_in_call++;
+    if (player >= it->plan->player_count || size > QUERN_NETPLAY_PACKET_BYTES) {
+        fail(it, "player %u sends %u bytes to player %u", from->player, size, player);
+        return;
+    }
+    for (uint32_t i = 0; i < it->plan->event_count; i++)
+        if (it->plan->events[i].kind == SIMULATION_ABSURD && it->plan->events[i].player == from->player &&
+            is_active(it, i) && random_chance(&it->random, 5)) {
+            memcpy(changed, bytes, size);
+            make_absurd(it, changed, size);
+            bytes = changed;
+        }
+    keep_old(it, from->player, player, bytes, size);
+    if (is_lost(it, from->player, player, &late_ns)) return;
+    deliver(it, from->player, player, bytes, size, late_ns);
+    if (random_below(&it->random, 1000) < it->plan->repeated_permille)
+        deliver(it, from->player, player, bytes, size, late_ns);
+    const sim_machine *receiver = &it->machines[player];
+    if (!it->is_healthy && random_below(&it->random, 1000) < it->plan->old_permille) {
+        const sim_packet *old = receiver->old[random_below(&it->random, OLD_PACKETS)];
+        if (old != NULL) deliver(it, old->from, player, old->bytes, old->size, late_ns);
+    }
+}
+
+static uint32_t receive_packet(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity)
+{
+    sim_machine *to = user_data;
+    if (to->queue_count == 0 || to->queue[0]->arrival_ns > to->in->now_ns) return 0;
+    sim_packet *packet = pop(to);
+    const uint32_t size = packet->size < capacity ? packet->size : capacity;
+    *out_player = packet->from;
+    memcpy(bytes, packet->bytes, size);
+    free(packet);
+    return size;
+}
+
+static uint64_t tell_time(void *user_data)
+{
+    const sim_machine *machine = user_data;
+    const simulation *it = machine->in;
+    const int64_t drift = (int64_t)(it->now_ns / 1000000) * it->plan->drift_ppm[machine->player];
+    return (uint64_t)((int64_t)(it->now_ns + machine->clock_ns) + drift);
+}
+
+/* ------------------------------------------------------------------------------ machines come and go */
+
+static void open_machine(simulation *it, uint32_t player, bool joins)
+{
+    sim_machine *machine = &it->machines[player];
+    open_game(&machine->game, it->plan, !joins);
+    quern_netplay_def def = {
+        .world = machine->game.world,
+        .schedule = machine->game.schedule,
+        .inputs = machine->game.inputs,
+        .input_bytes = sizeof(ship_input),
+        .player_count = it->plan->player_count,
+        .player = player,
+        .step_seconds = 1.0 / 60,
+        .input_delay = it->plan->input_delay,
+        .max_rollback = it->plan->max_rollback,
+        .hash_interval = HASH_INTERVAL,
+        .timeout_seconds = it->plan->timeout_ms / 1000.0,
+        .session = it->plan->seed,
+        .absent = it->plan->absent,
+        .joins = joins,
+        .transport = {send_packet, receive_packet, tell_time, machine},
+        .allocator = {.allocate = count_allocate, .release = count_release, .user_data = machine}};
+    if (quern_netplay_create(&def, &machine->netplay) != QUERN_OK) {
+        fail(it, "player %u: %s", player, quern_error_message());
+        return;
+    }
+    machine->is_open = true;
+    machine->has_counted_join = !joins;
+    machine->is_waiting_for_majority = false;
+    machine->next_ns = it->now_ns + 1 + random_below(&it->random, STEP_NS);
+    memset(machine->hashes, 0, HASHES * sizeof *machine->hashes);
+    it->result->join_count += joins;
+}
+
+static void close_machine(simulation *it, uint32_t player, uint64_t opens_at_ns)
+{
+    sim_machine *machine = &it->machines[player];
+    if (machine->is_open) {
+        quern_netplay_destroy(machine->netplay);
+        quern_schedule_destroy(machine->game.schedule);
+        quern_world_destroy(machine->game.world);
+        if (machine->bytes != 0)
+            fail(it, "player %u: %llu bytes were not released", player, (unsigned long long)machine->bytes);
+    }
+    machine->netplay = NULL;
+    machine->is_open = false;
+    machine->opens_at_ns = opens_at_ns;
+}
+
+static bool plays(const simulation *it, uint32_t player)
+{
+    return it->machines[player].is_open && it->machines[player].netplay->is_admitted;
+}
+
+static void die(simulation *it, const simulation_event *event)
+{
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < it->plan->player_count; i++)
+        others += i != event->player && plays(it, i);
+    /* The last machine that has the world stays: there is nothing to find out about a game without any. */
+    if (!it->machines[event->player].is_open || (plays(it, event->player) && others == 0)) return;
+    const bool for_ever = event->duration_ms == UINT32_MAX;
+    close_machine(it, event->player,
+                  for_ever ? UINT64_MAX : it->now_ns + (uint64_t)event->duration_ms * MS + 1);
+    it->has_deserters = it->has_deserters || for_ever;
+    it->result->death_count++;
+}
+
+static void begin_event(simulation *it, uint32_t index)
+{
+    const simulation_event *event = &it->plan->events[index];
+    sim_machine *machine = &it->machines[event->player];
+    const uint64_t end = it->now_ns + (uint64_t)event->duration_ms * MS;
+    it->is_done[index] = true;
+    switch (event->kind) {
+    case SIMULATION_DIE:
+        if (event->join_calls == 0)
+            die(it, event);
+        else
+            machine->dies_after_calls = event->join_calls;
+        return;
+    case SIMULATION_PAUSE:
+        if (machine->is_open) machine->next_ns = end;
+        break;
+    case SIMULATION_JUMP:
+        machine->clock_ns += (uint64_t)event->duration_ms * MS;
+        return;
+    default:
+        it->event_ends_ns[index] = end;
+    }
+    if (end > it->last_trouble_ns) it->last_trouble_ns = end;
+}
+
+/* ------------------------------------------------------------------------------------------- checks */
+
+static void note_hashes(simulation *it, const sim_machine *machine)
+{
+    const quern_netplay *netplay = machine->netplay;
+    for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
+        const quern__netplay_hash *hash = &netplay->hashes[k];
+        if (hash->frame > netplay->verified) continue;
+        noted_hash *noted = &machine->hashes[hash->frame / HASH_INTERVAL % HASHES];
+        if (noted->frame == hash->frame + 1 && noted->hash != hash->hash)
+            fail(it, "player %u: the hash of the confirmed frame %u has changed", machine->player,
+                 hash->frame);
+        *noted = (noted_hash){hash->frame + 1, hash->hash};
+    }
+}
+
+static void check_result(simulation *it, sim_machine *machine, quern_result result)
+{
+    const quern_netplay *netplay = machine->netplay;
+    const uint64_t most_packets = 2ull * PLAYERS + 4 + QUERN__NETPLAY_CHUNKS_AHEAD * 2;
+    if (machine->sent_in_call > most_packets)
+        fail(it, "player %u sends %llu packets in one call", machine->player,
+             (unsigned long long)machine->sent_in_call);
+    machine->sent_in_call = 0;
+    machine->is_waiting_for_majority = false;
+    if (result == QUERN_OK) {
+        if (netplay->is_admitted) note_hashes(it, machine);
+        return;
+    }
+    const char *message = quern_error_message();
+    if (strncmp(message, "quern_netplay_advance: ", 23) != 0)
+        fail(it, "player %u: the message does not name the call: %s", machine->player, message);
+    if (result == QUERN_ERROR_UNAVAILABLE) {
+        machine->is_waiting_for_majority = true;
+    } else if (result == QUERN_ERROR_CANCELLED) {
+        it->result->cancelled_count++;
+        close_machine(it, machine->player,
+                      it->now_ns + (50 + random_below(&it->random, 500)) * (uint64_t)MS);
+    } else {
+        fail(it, "player %u: %s", machine->player, message);
+    }
+}
+
+/* Returns whether all open machines play together, and the largest frame and the least confirmed one. */
+static bool play_together(const simulation *it, uint32_t *out_most, uint32_t *out_least)
+{
+    uint32_t open = 0;
+    *out_most = 0;
+    *out_least = UINT32_MAX;
+    for (uint32_t i = 0; i < it->plan->player_count; i++)
+        if (it->machines[i].is_open)
+            open |= 1u << i;
+        else if (it->machines[i].opens_at_ns != UINT64_MAX)
+            return false;
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        quern_netplay_status status;
+        if (!it->machines[i].is_open) continue;
+        if (!plays(it, i)) return false;
+        QUERN_MUST(quern_netplay_get_status(it->machines[i].netplay, &status));
+        if (status.present != open) return false;
+        if (it->machines[i].netplay->frame > *out_most) *out_most = it->machines[i].netplay->frame;
+        if (it->machines[i].netplay->verified < *out_least) *out_least = it->machines[i].netplay->verified;
+    }
+    return true;
+}
+
+/* Compares all hashes of confirmed frames of the machines that play together at the end. */
+static void compare_all(simulation *it)
+{
+    for (uint32_t i = 0; i < it->plan->player_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            for (uint32_t at = 0; at < HASHES && plays(it, i) && plays(it, k); at++) {
+                const noted_hash *a = &it->machines[i].hashes[at], *b = &it->machines[k].hashes[at];
+                if (a->frame == 0 || a->frame != b->frame) continue;
+                it->result->compared_count++;
+                if (a->hash != b->hash)
+                    fail(it, "frame %u differs between players %u and %u", a->frame - 1, k, i);
+            }
+}
+
+static void fail_standing(simulation *it)
+{
+    char text[400] = "";
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        const sim_machine *machine = &it->machines[i];
+        const size_t length = strlen(text);
+        if (!machine->is_open) {
+            snprintf(text + length, sizeof text - length, " %u: closed;", i);
+            continue;
+        }
+        quern_netplay_status status;
+        QUERN_MUST(quern_netplay_get_status(machine->netplay, &status));
+        snprintf(text + length, sizeof text - length,
+                 " %u: %s%s frame %u confirmed %u present %#x epoch %u;", i,
+                 machine->netplay->is_admitted ? "plays" : "joins",
+                 machine->is_waiting_for_majority ? " (no majority)" : "", machine->netplay->frame,
+                 machine->netplay->verified, status.present, machine->netplay->epoch);
+    }
+    fail(it, "the game does not go on:%s", text);
+}
+
+/* -------------------------------------------------------------------------------------------- running */
+
+static void begin_events(simulation *it)
+{
+    for (uint32_t i = 0; i < it->plan->event_count; i++)
+        if ((it->enabled >> i & 1) != 0 && !it->is_done[i] &&
+            it->now_ns >= (uint64_t)it->plan->events[i].at_ms * MS)
+            begin_event(it, i);
+}
+
+/* Kills the machines that die at a step of a join, of their own or of another player. */
+static void count_joins(simulation *it, uint32_t called)
+{
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        sim_machine *machine = &it->machines[i];
+        if (machine->dies_after_calls == 0 || !machine->is_open) continue;
+        if (called == i || !it->machines[called].is_open || plays(it, called)) continue;
+        if (--machine->dies_after_calls > 0) continue;
+        for (uint32_t k = 0; k < it->plan->event_count; k++)
+            if (it->is_done[k] && it->plan->events[k].kind == SIMULATION_DIE &&
+                it->plan->events[k].player == i && it->plan->events[k].join_calls > 0) {
+                die(it, &it->plan->events[k]);
+                break;
+            }
+    }
+}
+
+static void step_machine(simulation *it, uint32_t player)
+{
+    sim_machine *machine = &it->machines[player];
+    const int64_t drift = (int64_t)STEP_NS * it->plan->drift_ppm[player] / 1000000;
+    machine->next_ns += (uint64_t)(STEP_NS - drift);
+    const ship_input input = input_of(player, machine->netplay->frame);
+    const uint64_t reruns = machine->netplay->counts.rerun_count;
+    const quern_result result = quern_netplay_advance(machine->netplay, NULL, &input, NULL);
+    it->result->call_count++;
+    it->result->rerun_count += machine->netplay->counts.rerun_count - reruns;
+    check_result(it, machine, result);
+    count_joins(it, player);
+}
+
+/* Returns the machine with the next call; PLAYERS if there is none. */
+static uint32_t find_next(simulation *it)
+{
+    uint32_t next = PLAYERS;
+    uint64_t at = UINT64_MAX;
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        const uint64_t time =
+            it->machines[i].is_open ? it->machines[i].next_ns : it->machines[i].opens_at_ns;
+        if (time >= at) continue;
+        at = time;
+        next = i;
+    }
+    if (next < PLAYERS && at > it->now_ns) it->now_ns = at;
+    return next;
+}
+
+/* Plays until `end_ns`, or until all play together and have confirmed frames. */
+static bool play_on(simulation *it, uint64_t end_ns, bool until_together)
+{
+    uint32_t first = 0; /* first frame that all play; 0: they do not play together */
+    while (it->now_ns < end_ns && !it->result->has_failed) {
+        const uint32_t next = find_next(it);
+        uint32_t most, least;
+        begin_events(it);
+        if (next == PLAYERS) return false;
+        if (it->machines[next].is_open)
+            step_machine(it, next);
+        else if (it->now_ns >= it->machines[next].opens_at_ns)
+            open_machine(it, next, true);
+        if (!until_together) continue;
+        if (!play_together(it, &most, &least))
+            first = 0;
+        else if (first == 0)
+            first = most + 1;
+        else if (least >= first + COMPARED_FRAMES)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t last_event_ns(const simulation *it)
+{
+    uint64_t last = 500ull * MS;
+    for (uint32_t i = 0; i < it->plan->event_count; i++)
+        if ((it->enabled >> i & 1) != 0 && (uint64_t)it->plan->events[i].at_ms * MS > last)
+            last = (uint64_t)it->plan->events[i].at_ms * MS;
+    return last + MS;
+}
+
+/* The time in which players that are healthy must play together again: to notice who is gone, to agree, to be
+ * told and to join one after the other. */
+static uint64_t settle_limit_ns(const simulation *it)
+{
+    const uint64_t packets = it->plan->entity_count * 16ull / 1024 + 64;
+    const uint64_t transfer_ms = packets * (16 + it->plan->latency_ms + it->plan->jitter_ms) / 4;
+    return (12ull * it->plan->timeout_ms + 4000 + 2 * it->plan->player_count * transfer_ms) * MS;
+}
+
+void simulation_run(const simulation_plan *plan, uint32_t events, simulation_result *out_result)
+{
+    simulation *it = calloc(1, sizeof *it);
+    *out_result = (simulation_result){0};
+    it->plan = plan;
+    it->result = out_result;
+    it->random.state = plan->seed * 77 + 5;
+    it->enabled = events;
+    it->now_ns = 1000;
+    for (uint32_t i = 0; i < plan->player_count; i++) {
+        it->machines[i].in = it;
+        it->machines[i].player = i;
+        it->machines[i].hashes = calloc(HASHES, sizeof(noted_hash));
+        it->machines[i].clock_ns = random_next(&it->random) >> 12;
+        if ((plan->absent >> i & 1) == 0)
+            open_machine(it, i, false);
+        else
+            it->machines[i].opens_at_ns = (300 + random_below(&it->random, 4000)) * (uint64_t)MS;
+    }
+    (void)play_on(it, last_event_ns(it), false);
+    /* Machines that return later, and events that begin at a join, may disturb further. */
+    while (!out_result->has_failed && it->last_trouble_ns > it->now_ns)
+        (void)play_on(it, it->last_trouble_ns, false);
+    for (uint32_t i = 0; i < plan->player_count; i++)
+        it->machines[i].dies_after_calls = 0;
+    uint64_t opens_ns = it->now_ns;
+    for (uint32_t i = 0; i < plan->player_count; i++)
+        if (!it->machines[i].is_open && it->machines[i].opens_at_ns != UINT64_MAX &&
+            it->machines[i].opens_at_ns > opens_ns)
+            opens_ns = it->machines[i].opens_at_ns;
+    if (opens_ns > it->now_ns) (void)play_on(it, opens_ns, false);
+    it->is_healthy = true;
+    const uint64_t healthy_ns = it->now_ns;
+    if (!out_result->has_failed && !play_on(it, it->now_ns + settle_limit_ns(it), true)) {
+        /* With a player that is gone for ever, the others may be fewer than half: they must say so. */
+        bool all_say_so = it->has_deserters;
+        for (uint32_t i = 0; i < plan->player_count; i++)
+            if (it->machines[i].is_open && !it->machines[i].is_waiting_for_majority) all_say_so = false;
+        if (!all_say_so) fail_standing(it);
+    }
+    out_result->settle_ms = (it->now_ns - healthy_ns) / MS;
+    compare_all(it);
+    for (uint32_t i = 0; i < plan->player_count; i++) {
+        sim_machine *machine = &it->machines[i];
+        close_machine(it, i, UINT64_MAX);
+        while (machine->queue_count > 0)
+            free(machine->queue[--machine->queue_count]);
+        for (uint32_t k = 0; k < OLD_PACKETS; k++)
+            free(machine->old[k]);
+        free(machine->hashes);
+    }
+    free(it);
+}
+
+/* ------------------------------------------------------------------------------------------- drawing */
+
+/* A duration whose logarithm is uniform. */
+static uint32_t draw_duration(random_source *random, uint32_t least, uint32_t most)
+{
+    uint32_t doublings = 0;
+    while (least << (doublings + 1) <= most)
+        doublings++;
+    const uint32_t low = least << random_below(random, doublings + 1);
+    return low + random_below(random, low);
+}
+
+static void draw_event(simulation_plan *plan, random_source *random, uint32_t kinds)
+{
+    simulation_event *event = &plan->events[plan->event_count];
+    *event = (simulation_event){.player = random_below(random, plan->player_count)};
+    const uint32_t die_weight = 5; /* in ten: deaths and returns are the hard part */
+    do {
+        event->kind = random_chance(random, die_weight * 10)
+                          ? SIMULATION_DIE
+                          : (simulation_event_kind)random_below(random, SIMULATION_KINDS);
+    } while ((kinds >> event->kind & 1) == 0);
+    event->other = (event->player + 1 + random_below(random, plan->player_count - 1)) % plan->player_count;
+    event->at_ms = 200 + random_below(random, 6000);
+    /* in the same moment as the event before, or soon after */
+    if (plan->event_count > 0 && random_chance(random, 40))
+        event->at_ms = plan->events[plan->event_count - 1].at_ms +
+                       (random_chance(random, 50) ? 0 : random_below(random, plan->timeout_ms * 2));
+    event->duration_ms = draw_duration(random, 10, random_chance(random, 10) ? 60000 : 4000);
+    event->mask = 1 + random_below(random, (1u << plan->player_count) - 2);
+    if (event->kind == SIMULATION_SLOW) event->mask = random_below(random, plan->timeout_ms / 4);
+    if (event->kind == SIMULATION_DIE && random_chance(random, 4)) event->duration_ms = UINT32_MAX;
+    if (event->kind == SIMULATION_DIE && random_chance(random, 30))
+        event->join_calls = 1 + random_below(random, 120);
+    plan->event_count++;
+}
+
+void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
+{
+    static const uint32_t latencies[] = {0, 5, 20, 50, 100, 300};
+    random_source random = {seed * 0x9E3779B97F4A7C15u + 1};
+    simulation_plan *plan = out_plan;
+    *plan = (simulation_plan){.seed = seed};
+    if (kinds == 0) kinds = ((1u << SIMULATION_KINDS) - 1) & ~(1u << SIMULATION_ABSURD);
+    plan->player_count =
+        random_chance(&random, 70) ? 2 + random_below(&random, 3) : 2 + random_below(&random, 7);
+    plan->input_delay = random_below(&random, 5);
+    plan->max_rollback = 1 + random_below(&random, 12);
+    if (random_chance(&random, 10)) plan->max_rollback = 32;
+    plan->latency_ms = random_below(&random, latencies[random_below(&random, 6)] + 1);
+    plan->jitter_ms = random_chance(&random, 50) ? random_below(&random, plan->latency_ms + 30) : 0;
+    plan->timeout_ms = 200 + 6 * (plan->latency_ms + plan->jitter_ms) + random_below(&random, 600);
+    if (random_chance(&random, 60)) plan->lost_permille = random_below(&random, 150);
+    if (random_chance(&random, 40)) plan->repeated_permille = random_below(&random, 50);
+    if (random_chance(&random, 30)) plan->damaged_permille = random_below(&random, 50);
+    if (random_chance(&random, 40)) plan->old_permille = random_below(&random, 50);
+    if (random_chance(&random, 5)) plan->entity_count = 1000 + random_below(&random, 20000);
+    for (uint32_t i = 0; i < plan->player_count; i++)
+        if (random_chance(&random, 40)) plan->drift_ppm[i] = (int32_t)random_below(&random, 20001) - 10000;
+    if (random_chance(&random, 20)) plan->absent = random_below(&random, (1u << plan->player_count) - 1);
+    const uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
+    while (plan->event_count < count)
+        draw_event(plan, &random, kinds);
+}
+
+/* ------------------------------------------------------------------------------ shrinking and printing */
+
+uint32_t simulation_shrink(const simulation_plan *plan, uint32_t events)
+{
+    simulation_result result;
+    uint32_t left = events;
+    for (bool has_shrunk = true; has_shrunk;) {
+        has_shrunk = false;
+        for (uint32_t i = 0; i < plan->event_count; i++) {
+            if ((left >> i & 1) == 0) continue;
+            simulation_run(plan, left & ~(1u << i), &result);
+            if (!result.has_failed) continue;
+            left &= ~(1u << i);
+            has_shrunk = true;
+        }
+    }
+    return left;
+}
+
+void simulation_print(const simulation_plan *plan, uint32_t events)
+{
+    static const char *const names[] = {"dies",  "pauses", "is cut from", "split",
+                                        "burst", "slow",   "clock jumps", "sends absurd fields"};
+    printf("  %u players (absent %#x), input delay %u, max rollback %u, latency %u ms + %u, timeout %u ms\n"
+           "  permille lost %u, repeated %u, damaged %u, old %u; %u entities\n",
+           plan->player_count, plan->absent, plan->input_delay, plan->max_rollback, plan->latency_ms,
+           plan->jitter_ms, plan->timeout_ms, plan->lost_permille, plan->repeated_permille,
+           plan->damaged_permille, plan->old_permille, plan->entity_count);
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const simulation_event *event = &plan->events[i];
+        if ((events >> i & 1) == 0) continue;
+        printf("  event %2u, at %5u ms, for %u ms: player %u %s (other %u, mask %#x, calls %u)\n", i,
+               event->at_ms, event->duration_ms, event->player, names[event->kind], event->other,
+               event->mask, event->join_calls);
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_NETPLAY_SIMULATION_H
+#define QUERN_TESTS_NETPLAY_SIMULATION_H
+
+/* Whole games of netplay in one process, in virtual time. A seed decides everything: players, network, clocks, and the
+ * events that disturb the game. The same seed and events give the same game, so that a failing game can be replayed,
+ * and shrunk to fewer events. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SIMULATION_EVENTS = 32, SIMULATION_PLAYERS = 8, SIMULATION_TEXT_BYTES = 512 };
+
+typedef enum simulation_event_kind {
+    SIMULATION_DIE,    /* the machine of a player is gone, without a word, and joins after the duration */
+    SIMULATION_PAUSE,  /* the machine makes no call, as in a debugger */
+    SIMULATION_CUT,    /* packets from one player to another one are lost */
+    SIMULATION_SPLIT,  /* packets between two groups of players are lost; `mask`: one of the groups */
+    SIMULATION_BURST,  /* most packets are lost */
+    SIMULATION_SLOW,   /* all packets take longer, by the number of milliseconds in `mask` */
+    SIMULATION_JUMP,   /* the clock of a player jumps ahead by the duration */
+    SIMULATION_ABSURD, /* the machine of a player sends packets with wrong fields and right checksums */
+    SIMULATION_KINDS
+} simulation_event_kind;
+
+typedef struct simulation_event {
+    simulation_event_kind kind;
+    uint32_t player, other, mask;
+    uint32_t at_ms, duration_ms; /* UINT32_MAX: for ever */
+    uint32_t join_calls;         /* DIE: calls after the next join begins anywhere; 0: at the time alone */
+} simulation_event;
+
+typedef struct simulation_plan {
+    uint64_t seed;
+    uint32_t player_count, absent;
+    uint32_t input_delay, max_rollback;
+    uint32_t latency_ms, jitter_ms, timeout_ms;
+    uint32_t lost_permille, repeated_permille, damaged_permille, old_permille;
+    uint32_t entity_count; /* beyond one for each player */
+    int32_t drift_ppm[SIMULATION_PLAYERS];
+    uint32_t event_count;
+    simulation_event events[SIMULATION_EVENTS];
+} simulation_plan;
+
+typedef struct simulation_result {
+    bool has_failed;
+    char failure[SIMULATION_TEXT_BYTES];
+    uint32_t cancelled_count, join_count, death_count;
+    uint64_t call_count, packet_count, compared_count, rerun_count;
+    uint64_t settle_ms;  /* time from the end of all disturbances until all players played together again */
+    uint64_t most_bytes; /* most memory that one session had from its allocator */
+} simulation_result;
+
+/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD. */
+void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan);
+
+/* Runs a game with the events whose bits are set. */
+void simulation_run(const simulation_plan *plan, uint32_t events, simulation_result *out_result);
+
+/* Returns a set of events with which a failing game still fails, and fails no more without any of them. */
+uint32_t simulation_shrink(const simulation_plan *plan, uint32_t events);
+
+/* Prints the game and its events to standard output. */
+void simulation_print(const simulation_plan *plan, uint32_t events);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Runs games of netplay of many seeds (kit/netplay_simulation.h). Failing seeds are shrunk and printed. */
+#include "tests/kit/netplay_simulation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: simulate COUNT [--seed FIRST] [--events MASK] [--kinds MASK] [--no-shrink] [--verbose]\n"
+    "Runs COUNT games of netplay in virtual time, one for each seed from FIRST (default 1) on.\n"
+    "\n"
+    "  --events MASK  of the events of each game, only those whose bits are set; failing games print "
+    "theirs\n"
+    "  --kinds MASK   kinds of events: 1 death, 2 pause, 4 cut one way, 8 split, 16 burst of loss, 32 "
+    "latency,\n"
+    "                 64 clock jump, 128 a player that sends absurd fields (default: all but the last)\n"
+    "  --no-shrink    print failing games as they are\n"
+    "  --verbose      print each game\n";
+
+static uint64_t parse_number(const char *text)
+{
+    char *end;
+    const uint64_t number = strtoull(text, &end, 0);
+    if (*text != '\0' && *end == '\0') return number;
+    fprintf(stderr, "simulate: '%s' is not a number\n%s", text, usage);
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t count = 0, first = 1, failed_count = 0, compared_count = 0, settle_ms = 0, cancelled_count = 0;
+    uint64_t join_count = 0, death_count = 0, call_count = 0, packet_count = 0, rerun_count = 0;
+    uint32_t events = UINT32_MAX, kinds = 0;
+    bool shrinks = true, is_verbose = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--no-shrink") == 0)
+            shrinks = false;
+        else if (strcmp(argv[i], "--verbose") == 0)
+            is_verbose = true;
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            first = parse_number(argv[++i]);
+        else if (strcmp(argv[i], "--events") == 0 && i + 1 < argc)
+            events = (uint32_t)parse_number(argv[++i]);
+        else if (strcmp(argv[i], "--kinds") == 0 && i + 1 < argc)
+            kinds = (uint32_t)parse_number(argv[++i]);
+        else
+            count = parse_number(argv[i]);
+    }
+    if (count == 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        simulation_plan plan;
+        simulation_result result;
+        simulation_draw(seed, kinds, &plan);
+        uint32_t enabled = events;
+        if (is_verbose) simulation_print(&plan, enabled);
+        simulation_run(&plan, enabled, &result);
+        if (result.has_failed) {
+            failed_count++;
+            if (shrinks) {
+                enabled = simulation_shrink(&plan, enabled);
+                simulation_run(&plan, enabled, &result);
+            }
+            const uint32_t all = plan.event_count < 32 ? (1u << plan.event_count) - 1 : UINT32_MAX;
+            printf("seed %llu fails; replay: ./run netplay --simulate 1 --seed %llu --events %#x",
+                   (unsigned long long)seed, (unsigned long long)seed, enabled & all);
+            if (kinds != 0) printf(" --kinds %u", kinds);
+            printf("\n  %s\n", result.failure);
+            if (shrinks) simulation_print(&plan, enabled);
+            fflush(stdout);
+        }
+        compared_count += result.compared_count;
+        cancelled_count += result.cancelled_count;
+        join_count += result.join_count;
+        death_count += result.death_count;
+        call_count += result.call_count;
+        packet_count += result.packet_count;
+        rerun_count += result.rerun_count;
+        if (!result.has_failed && result.settle_ms > settle_ms) settle_ms = result.settle_ms;
+    }
+    printf("%llu games, %llu failed; %llu deaths, %llu joins, %llu cancelled; %llu calls, %llu packets, "
+           "%llu frames "
+           "run again, %llu hashes compared; longest way back %llu ms\n",
+           (unsigned long long)count, (unsigned long long)failed_count, (unsigned long long)death_count,
+           (unsigned long long)join_count, (unsigned long long)cancelled_count,
+           (unsigned long long)call_count, (unsigned long long)packet_count,
+           (unsigned long long)rerun_count, (unsigned long long)compared_count,
+           (unsigned long long)settle_ms);
+    return failed_count > 0;
+}

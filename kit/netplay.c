@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A session of netplay: which players take part, the inputs of frames, prediction and rollback, how a joining player
- * gets the world, and what machines do if their worlds differ. netplay_internal.h has the invariants; netplay_packet.c
- * reads and writes packets. */
+/* A session of netplay: the inputs of frames, prediction and rollback, how a joining player gets the world, and what
+ * machines do if their worlds differ. netplay_internal.h has the invariants; netplay_members.c agrees on the players
+ * that take part; netplay_packet.c reads and writes packets. */
 #include "kit/netplay_internal.h"
+
+#include "kit/random.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -15,134 +17,6 @@ static quern_result fail_null(const char *function, const char *argument)
     return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function, argument);
 }
 
-/* ------------------------------------------------------------------------------------------- members */
-
-/* Returns whether the player's input of a frame is zero because the player is out. */
-static bool has_zero_input(const quern__netplay_player *player, uint32_t frame)
-{
-    return player->active_from > player->dropped_from
-               ? frame >= player->dropped_from && frame < player->active_from
-               : frame < player->active_from || frame >= player->dropped_from;
-}
-
-bool quern__netplay_is_out(const quern__netplay_player *player)
-{
-    return player->active_from > player->dropped_from ? player->active_from == QUERN__NETPLAY_NEVER
-                                                      : player->dropped_from != QUERN__NETPLAY_NEVER;
-}
-
-uint32_t quern__netplay_limit(const quern__netplay_player *player)
-{
-    if (!has_zero_input(player, player->known_end)) return player->known_end;
-    return player->known_end < player->active_from ? player->active_from : QUERN__NETPLAY_NEVER;
-}
-
-/* Returns the present player with the lowest index; player_count if there is none. */
-static uint32_t find_host(const quern_netplay *netplay)
-{
-    uint32_t host = 0;
-    while (host < netplay->def.player_count && quern__netplay_is_out(&netplay->players[host]))
-        host++;
-    return host;
-}
-
-/* Returns whether a frame that ran by the members before ran with another input of the player than it has by those now,
- * because the player was dropped, or was not. Frames before a player came back are not compared: all machines have
- * verified them (quern__netplay_serve), and the members no longer tell its earlier life. */
-static bool has_changed(const quern__netplay_player *before, const quern__netplay_player *now,
-                        uint32_t frame)
-{
-    const bool was_zero = has_zero_input(before, frame), is_zero = has_zero_input(now, frame);
-    if (is_zero) return !was_zero && frame >= now->dropped_from;
-    return was_zero && before->active_from <= before->dropped_from && frame >= before->dropped_from;
-}
-
-/* Changes from when to when a player takes part. Frames that ran otherwise are no longer verified. */
-static void set_member(quern_netplay *netplay, uint32_t index, uint32_t active_from, uint32_t dropped_from)
-{
-    quern__netplay_player *player = &netplay->players[index];
-    const quern__netplay_player before = {.active_from = player->active_from,
-                                          .dropped_from = player->dropped_from};
-    const uint32_t window = QUERN__NETPLAY_WINDOW / 2;
-    uint32_t frame = netplay->verified > window ? netplay->verified - window : 0;
-    if (frame < netplay->loaded_frame) frame = netplay->loaded_frame;
-    player->active_from = active_from;
-    player->dropped_from = dropped_from;
-    if (netplay->is_admitted && netplay->loaded_frame > 0 &&
-        has_changed(&before, player, netplay->loaded_frame - 1))
-        netplay->end = QUERN__NETPLAY_TOO_OLD;
-    while (frame < netplay->verified && !has_changed(&before, player, frame))
-        frame++;
-    netplay->verified = frame;
-    /* A frame that this machine has verified needs no inputs any more, not even those of an earlier life. */
-    if (active_from > dropped_from && frame >= dropped_from && player->known_end < dropped_from)
-        player->known_end = dropped_from;
-}
-
-/* The number of the next table that this machine makes as host: no other machine makes one of the same number. */
-static uint32_t next_epoch(const quern_netplay *netplay)
-{
-    const uint32_t most = QUERN_MAX_NETPLAY_PLAYERS;
-    return (netplay->epoch / most + 1) * most + netplay->def.player;
-}
-
-/* Notes that a player takes part from now on, and forgets what its machine knew in an earlier life. `known`: frame up
- * to which its machine knows all inputs. */
-static void begin_life(quern_netplay *netplay, uint32_t player, uint32_t epoch, uint32_t known)
-{
-    quern__netplay_player *begun = &netplay->players[player];
-    begun->first_epoch = epoch;
-    begun->heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
-    begun->frame = known;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        begun->acks[i] = known;
-}
-
-void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
-                          const uint32_t *dropped_from)
-{
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        quern__netplay_player *player = &netplay->players[i];
-        const bool was_out = quern__netplay_is_out(player);
-        set_member(netplay, i, active_from[i], dropped_from[i]);
-        if (was_out && !quern__netplay_is_out(player)) begin_life(netplay, i, epoch, 0);
-    }
-    netplay->epoch = epoch;
-}
-
-/* Returns whether this share of the timeout has passed since a time. */
-static bool has_passed(const quern_netplay *netplay, uint64_t since_ns, double share)
-{
-    const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);
-    return netplay->def.timeout_seconds > 0 &&
-           (double)(now - since_ns) > share * netplay->def.timeout_seconds * 1e9;
-}
-
-void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
-                               const uint32_t *dropped_from)
-{
-    uint32_t own_count = 0, other_count = 0, own_first = UINT32_MAX, other_first = UINT32_MAX;
-    for (uint32_t i = netplay->def.player_count; i-- > 0;) {
-        const quern__netplay_player here = netplay->players[i], there = {.active_from = active_from[i],
-                                                                         .dropped_from = dropped_from[i]};
-        const bool is_here = i == netplay->def.player || (i != sender && !quern__netplay_is_out(&here)),
-                   is_there = i == sender || (i != netplay->def.player && !quern__netplay_is_out(&there));
-        if (is_here && (!is_there || here.active_from > there.active_from)) {
-            own_count++;
-            own_first = i;
-        } else if (is_there && (!is_here || here.active_from < there.active_from)) {
-            other_count++;
-            other_first = i;
-        }
-    }
-    if (other_count < own_count || (other_count == own_count && other_first > own_first))
-        netplay->losing_since_ns = 0;
-    else if (netplay->losing_since_ns == 0)
-        netplay->losing_since_ns = netplay->def.transport.now(netplay->def.transport.user_data);
-    else if (has_passed(netplay, netplay->losing_since_ns, 0.25))
-        netplay->end = QUERN__NETPLAY_DROPPED;
-}
-
 /* -------------------------------------------------------------------------------------------- inputs */
 
 /* Stores the input of a player for a frame: known, zero or predicted. */
@@ -150,15 +24,16 @@ static void get_input(const quern_netplay *netplay, uint32_t player, uint32_t fr
                       unsigned char *out_input)
 {
     const quern__netplay_player *known = &netplay->players[player];
+    const quern__netplay_member *member = &netplay->table.members[player];
     const uint32_t bytes = netplay->def.input_bytes;
     uint32_t from = frame;
-    if (has_zero_input(known, frame)) {
+    if (quern__netplay_has_zero_input(member, frame)) {
         memset(out_input, 0, bytes);
         return;
     }
     if (frame >= known->known_end) { /* the prediction */
         from = known->known_end > 0 ? known->known_end - 1 : 0;
-        if (known->known_end == 0 || has_zero_input(known, from)) {
+        if (known->known_end == 0 || quern__netplay_has_zero_input(member, from)) {
             memset(out_input, 0, bytes);
             return;
         }
@@ -170,22 +45,11 @@ static void get_input(const quern_netplay *netplay, uint32_t player, uint32_t fr
 static void give_input(quern_netplay *netplay, const void *input)
 {
     quern__netplay_player *self = &netplay->players[netplay->def.player];
-    const uint32_t limit = quern__netplay_limit(self);
+    const uint32_t limit = quern__netplay_limit(netplay, netplay->def.player);
     if (limit == QUERN__NETPLAY_NEVER) return;
     for (self->known_end = limit; self->known_end <= netplay->frame + netplay->def.input_delay;
          self->known_end++)
         memcpy(self->inputs[self->known_end % QUERN__NETPLAY_WINDOW], input, netplay->def.input_bytes);
-}
-
-/* Returns the first frame with an input that is not known. */
-static uint32_t find_confirmed(const quern_netplay *netplay)
-{
-    uint32_t confirmed = QUERN__NETPLAY_NEVER;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const uint32_t limit = quern__netplay_limit(&netplay->players[i]);
-        if (limit < confirmed) confirmed = limit;
-    }
-    return confirmed;
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -208,9 +72,7 @@ static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
     if (result != QUERN_OK) return result;
     if (netplay->frame % netplay->def.hash_interval == 0)
         netplay->hashes[netplay->frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
-            (quern__netplay_hash){.frame = netplay->frame,
-                                  .epoch = netplay->epoch,
-                                  .hash = quern_world_hash(netplay->def.world)};
+            (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
     set_inputs(netplay);
     result = quern_schedule_run(netplay->def.schedule, jobs, netplay->def.step_seconds);
     if (result == QUERN_OK) netplay->frame++;
@@ -247,7 +109,7 @@ static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
 /* Runs the frames again that ran with other inputs than those that are known now. */
 static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 {
-    const uint32_t confirmed = find_confirmed(netplay);
+    const uint32_t confirmed = quern__netplay_find_confirmed(netplay);
     quern_result result = QUERN_OK;
     uint32_t first = netplay->verified;
     while (first < netplay->frame && ran_with_these_inputs(netplay, first))
@@ -259,7 +121,7 @@ static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 
 /* ------------------------------------------------------------------------------------------ transfer */
 
-static void end_transfer(quern_netplay *netplay)
+void quern__netplay_end_transfer(quern_netplay *netplay)
 {
     quern_byte_buffer_release(&netplay->transfer.bytes);
     netplay->transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
@@ -284,57 +146,39 @@ static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uin
                             transfer->bytes.size_bytes);
     const quern_result again = frame < present ? rerun(netplay, jobs, frame) : QUERN_OK;
     if (result != QUERN_OK || again != QUERN_OK) {
-        end_transfer(netplay);
+        quern__netplay_end_transfer(netplay);
         return result != QUERN_OK ? result : again;
     }
     transfer->player = player;
+    transfer->life = netplay->players[player].life;
+    transfer->id = netplay->sequence;
     transfer->frame = frame;
     transfer->total_bytes = (uint32_t)transfer->bytes.size_bytes;
     return QUERN_OK;
 }
 
-/* Lets the player of the transfer take part from the first frame on that this machine has given no input for. */
-static void admit(quern_netplay *netplay)
-{
-    quern__netplay_player *player = &netplay->players[netplay->transfer.player];
-    player->active_from = quern__netplay_limit(&netplay->players[netplay->def.player]);
-    player->known_end = player->active_from;
-    netplay->epoch = next_epoch(netplay);
-    begin_life(netplay, netplay->transfer.player, netplay->epoch, netplay->transfer.frame);
-    end_transfer(netplay);
-}
-
-/* Returns whether all machines that play know all inputs before a frame: none runs more than max_rollback frames ahead
- * of the inputs that it knows. */
-static bool have_all_verified(const quern_netplay *netplay, uint32_t frame)
-{
-    if (netplay->verified < frame) return false;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->players[i]) &&
-            netplay->players[i].frame < frame + netplay->def.max_rollback)
-            return false;
-    return true;
-}
-
-quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
                                   uint32_t first_missing)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
-    if (find_host(netplay) != netplay->def.player) return QUERN_OK;
+    if (quern__netplay_find_leader(netplay) != netplay->def.player) return QUERN_OK;
+    if (transfer->player == player && transfer->life != netplay->players[player].life)
+        quern__netplay_end_transfer(netplay); /* another machine of the player asks */
     if (transfer->player == QUERN__NETPLAY_NEVER) {
-        /* A request that was sent before the player was admitted arrives late. */
-        const bool is_new = frame == QUERN__NETPLAY_NEVER;
-        if (!is_new) return QUERN_OK;
-        /* The player has started again before its silence was noticed. */
-        if (!quern__netplay_is_out(&netplay->players[player])) return QUERN_OK;
-        if (!have_all_verified(netplay, netplay->players[player].dropped_from)) return QUERN_OK;
+        if (!quern__netplay_is_out(&netplay->table.members[player]) || netplay->change.promised != 0)
+            return QUERN_OK;
+        /* The joining machine gets no inputs from before the world that is sent. */
+        for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+            const quern__netplay_member *member = &netplay->table.members[i];
+            if (member->dropped_from != QUERN__NETPLAY_NEVER && netplay->verified < member->dropped_from)
+                return QUERN_OK;
+        }
         return begin_transfer(netplay, jobs, player);
     }
-    if (transfer->player != player) return QUERN_OK;
-    if (frame == QUERN__NETPLAY_NEVER) transfer->first_missing = 0; /* the machine may have started again */
-    if (frame != transfer->frame) return QUERN_OK;
-    if (first_missing > transfer->first_missing) transfer->first_missing = first_missing;
-    if ((uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes) admit(netplay);
+    if (transfer->player != player || (id != transfer->id && id != 0)) return QUERN_OK;
+    /* Less may have arrived than before: the machine gives up what it has when it hears nothing for too long. */
+    transfer->first_missing = id != 0 ? first_missing : 0;
+    transfer->is_loaded = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
     return QUERN_OK;
 }
 
@@ -366,18 +210,20 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
     *out_whole = false;
     if (chunk->total_bytes == 0) return QUERN_OK;
     if (transfer->player != QUERN__NETPLAY_NEVER) {
-        /* Another player does not end the transfer, and its sender does so only with a newer world. */
-        if (chunk->sender != transfer->sender || chunk->frame < transfer->frame ||
-            (chunk->frame == transfer->frame && chunk->total_bytes != transfer->total_bytes))
+        /* Another player does not end the transfer, and its sender does so only with a newer one. */
+        if (chunk->sender != transfer->sender || chunk->id < transfer->id ||
+            (chunk->id == transfer->id &&
+             (chunk->total_bytes != transfer->total_bytes || chunk->frame != transfer->frame)))
             return QUERN_OK;
-        if (chunk->frame > transfer->frame) end_transfer(netplay);
+        if (chunk->id > transfer->id) quern__netplay_end_transfer(netplay);
     }
     if (transfer->player == QUERN__NETPLAY_NEVER)
         *transfer = (quern__netplay_transfer){.player = netplay->def.player,
                                               .sender = chunk->sender,
+                                              .id = chunk->id,
                                               .frame = chunk->frame,
                                               .total_bytes = chunk->total_bytes};
-    transfer->heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    transfer->heard_ns = netplay->progressed_ns = netplay->now_ns;
     const quern_result result = reserve_chunks(netplay);
     if (result != QUERN_OK) return result;
     const uint32_t left = chunk->offset < chunk->total_bytes ? chunk->total_bytes - chunk->offset : 0;
@@ -411,6 +257,7 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         netplay->players[i].known_end = transfer->frame;
     netplay->counts.is_joining = false;
+    netplay->loaded_ns = netplay->now_ns;
     if (netplay->def.loaded == NULL) return QUERN_OK;
     /* What the program changes in the call is undone. */
     result = quern_history_save(netplay->history, netplay->frame, jobs);
@@ -421,35 +268,36 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
 
 /* --------------------------------------------------------------------------------------- silence */
 
-static bool is_silent(const quern_netplay *netplay, uint32_t player)
+/* Counts the time, without pauses of this machine: after a pause, the others have not been silent. */
+static void tell_time(quern_netplay *netplay)
 {
-    return player != netplay->def.player && has_passed(netplay, netplay->players[player].heard_ns, 1);
+    const uint64_t clock_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    const uint64_t timeout_ns = (uint64_t)(netplay->def.timeout_seconds * 1e9);
+    uint64_t passed_ns = clock_ns > netplay->clock_ns ? clock_ns - netplay->clock_ns : 0;
+    if (timeout_ns > 0 && passed_ns > timeout_ns / 4) passed_ns = timeout_ns / 4;
+    netplay->clock_ns = clock_ns;
+    netplay->now_ns += passed_ns;
+    if (netplay->now_ns - netplay->marked_ns < timeout_ns / QUERN__NETPLAY_MARKS || timeout_ns == 0) return;
+    netplay->marks[netplay->mark_count++ % QUERN__NETPLAY_MARKS] = netplay->sequence;
+    netplay->marked_ns = netplay->now_ns;
 }
 
-/* Drops players that have been silent for too long, if this machine is the host, and gives up a transfer to a machine
- * that has fallen silent. A machine that joins gives up the transfer from a player that has. */
-static void check_silence(quern_netplay *netplay)
+/* Gives up a transfer from or to a machine that has fallen silent, or that this machine no longer leads. */
+static void check_transfer(quern_netplay *netplay)
 {
     const quern__netplay_transfer *transfer = &netplay->transfer;
     const bool has_transfer = transfer->player != QUERN__NETPLAY_NEVER;
-    if (!netplay->is_admitted) {
-        if (!has_transfer || !has_passed(netplay, transfer->heard_ns, 1)) return;
-        if (netplay->counts.is_joining)
-            end_transfer(netplay); /* the next host sends its world from the beginning */
-        else if (quern__netplay_is_out(&netplay->players[netplay->def.player]))
-            netplay->end = QUERN__NETPLAY_SENDER_SILENT;
-        return;
-    }
-    if (has_transfer && is_silent(netplay, transfer->player)) end_transfer(netplay);
-    /* Silent players are dropped by the one that is the host without them. */
-    for (uint32_t i = 0; i < netplay->def.player; i++)
-        if (!quern__netplay_is_out(&netplay->players[i]) && !is_silent(netplay, i)) return;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const quern__netplay_player *player = &netplay->players[i];
-        if (quern__netplay_is_out(player) || !is_silent(netplay, i)) continue;
-        /* Dropped from the first frame on whose input this machine does not know. */
-        set_member(netplay, i, player->active_from, quern__netplay_limit(player));
-        netplay->epoch = next_epoch(netplay);
+    if (netplay->is_admitted) {
+        if (has_transfer &&
+            (quern__netplay_find_leader(netplay) != netplay->def.player ||
+             quern__netplay_has_passed(netplay, netplay->players[transfer->player].asked_ns, 1)))
+            quern__netplay_end_transfer(netplay);
+    } else if (netplay->counts.is_joining) {
+        if (has_transfer && quern__netplay_has_passed(netplay, transfer->heard_ns, 1))
+            quern__netplay_end_transfer(netplay); /* the next leader sends its world from the beginning */
+    } else if (quern__netplay_has_passed(netplay, netplay->players[transfer->sender].contact_ns, 1) ||
+               quern__netplay_has_passed(netplay, netplay->loaded_ns, 6)) {
+        netplay->end = QUERN__NETPLAY_SENDER_SILENT;
     }
 }
 
@@ -492,7 +340,7 @@ static void begin_report(quern_netplay *netplay, quern_jobs *jobs, uint32_t play
                          uint64_t own_hash)
 {
     quern__netplay_divergence *divergence = &netplay->divergence;
-    end_transfer(netplay); /* the world of a player that joins */
+    quern__netplay_end_transfer(netplay); /* the world of a player that joins */
     divergence->report.player = player;
     divergence->own_hash = own_hash;
     divergence->start = QUERN__NETPLAY_NEVER;
@@ -626,7 +474,7 @@ static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs)
         for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
             const quern__netplay_hash *own = &netplay->hashes[k], *other = &netplay->players[i].hashes[k];
             if (i == netplay->def.player || own->frame > netplay->verified || own->frame != other->frame ||
-                other->epoch != netplay->epoch || own->hash == other->hash ||
+                own->hash == other->hash ||
                 (index < QUERN__NETPLAY_HASHES && own->frame >= netplay->hashes[index].frame))
                 continue;
             player = i;
@@ -647,6 +495,8 @@ static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs)
 }
 
 /* ----------------------------------------------------------------------------------------- creating */
+
+enum { FIRST_LIFE = 1 };
 
 static quern_result fail_range(const char *name, uint32_t value, uint32_t least, uint32_t most)
 {
@@ -712,25 +562,32 @@ static quern_result check_def(const quern_netplay_def *def)
 
 static void init(quern_netplay *netplay, const quern_netplay_def *def)
 {
-    const uint64_t now = def->transport.now(def->transport.user_data);
     netplay->def = *def;
     if (netplay->def.max_rollback == 0) netplay->def.max_rollback = 8;
     if (netplay->def.hash_interval == 0) netplay->def.hash_interval = 30;
     netplay->transfer.player = QUERN__NETPLAY_NEVER;
+    netplay->clock_ns = def->transport.now(def->transport.user_data);
+    netplay->now_ns = netplay->progressed_ns = 1; /* 0 stands for no time */
+    netplay->life = FIRST_LIFE;
+    if (def->joins)
+        netplay->life =
+            (uint32_t)quern_random(netplay->clock_ns, def->session + def->player) | (FIRST_LIFE + 1);
     for (uint32_t i = 0; i < QUERN__NETPLAY_HASHES; i++)
         netplay->hashes[i].frame = QUERN__NETPLAY_NEVER;
-    for (uint32_t i = 0; i < def->player_count; i++) {
+    for (uint32_t i = 0; i < QUERN_MAX_NETPLAY_PLAYERS; i++) {
+        const bool is_out = def->joins || i >= def->player_count || (def->absent >> i & 1) != 0;
+        netplay->table.members[i] =
+            is_out ? (quern__netplay_member){.active_from = QUERN__NETPLAY_NEVER}
+                   : (quern__netplay_member){.dropped_from = QUERN__NETPLAY_NEVER, .life = FIRST_LIFE};
         quern__netplay_player *player = &netplay->players[i];
-        const bool is_absent = (def->absent >> i & 1) != 0 || (def->joins && i == def->player);
-        player->active_from = is_absent ? QUERN__NETPLAY_NEVER : 0;
-        player->dropped_from = is_absent ? 0 : QUERN__NETPLAY_NEVER;
-        player->known_end = is_absent ? 0 : def->input_delay; /* these inputs are zero */
-        player->heard_ns = now;
+        player->known_end = is_out ? 0 : def->input_delay; /* these inputs are zero */
+        player->heard_ns = netplay->now_ns;
         for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++)
             player->hashes[k].frame = QUERN__NETPLAY_NEVER;
         for (uint32_t k = 0; k < def->player_count; k++)
             player->acks[k] = def->input_delay;
     }
+    quern__netplay_set_id(netplay, &netplay->table);
     netplay->counts.is_joining = def->joins;
     netplay->is_admitted = !def->joins;
 }
@@ -770,7 +627,7 @@ void quern_netplay_destroy(quern_netplay *netplay)
 {
     if (netplay == NULL) return;
     const quern_allocator allocator = netplay->allocator;
-    end_transfer(netplay);
+    quern__netplay_end_transfer(netplay);
     quern_byte_buffer_release(&netplay->divergence.recording);
     quern_history_destroy(netplay->history);
     allocator.release(allocator.user_data, netplay, sizeof *netplay, _Alignof(quern_netplay));
@@ -783,11 +640,11 @@ static bool is_behind(const quern_netplay *netplay)
 {
     uint32_t others = QUERN__NETPLAY_NEVER;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->players[i]) &&
+        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->table.members[i]) &&
             netplay->players[i].frame < others)
             others = netplay->players[i].frame;
     return others != QUERN__NETPLAY_NEVER && netplay->frame + netplay->def.max_rollback / 2 < others &&
-           find_confirmed(netplay) > netplay->frame;
+           quern__netplay_find_confirmed(netplay) > netplay->frame;
 }
 
 /* A machine that joins runs no frame before its player takes part: it could get so far ahead that it has no frame left
@@ -798,7 +655,7 @@ static bool may_run(const quern_netplay *netplay)
         netplay->transfer.player != QUERN__NETPLAY_NEVER && netplay->transfer.player != netplay->def.player;
     const bool is_at_end = netplay->def.frame_count != 0 && netplay->frame >= netplay->def.frame_count;
     return netplay->is_admitted && !serves && !is_at_end &&
-           netplay->frame < (uint64_t)find_confirmed(netplay) + netplay->def.max_rollback;
+           netplay->frame < (uint64_t)quern__netplay_find_confirmed(netplay) + netplay->def.max_rollback;
 }
 
 static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const void *input,
@@ -817,41 +674,49 @@ static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const v
     return result;
 }
 
-/* Notes that the player of this machine takes part, and fails if it did and the others have dropped it. */
-static quern_result check_own_membership(quern_netplay *netplay)
+/* Fails if this machine cannot go on. */
+static quern_result check_end(const quern_netplay *netplay)
 {
-    static const char *const reasons[] = {
-        [QUERN__NETPLAY_GOES_ON] = "the other players have dropped this one after a silence",
-        [QUERN__NETPLAY_DROPPED] = "the other players have dropped this one after a silence",
-        [QUERN__NETPLAY_SENDER_SILENT] =
-            "the player that sent the world has fallen silent before it let this one take part",
-        [QUERN__NETPLAY_TOO_OLD] =
-            "a player was dropped at a frame before that of the world that this machine has loaded"};
-    const bool is_out = quern__netplay_is_out(&netplay->players[netplay->def.player]);
-    if (!is_out && !netplay->is_admitted) {
-        netplay->is_admitted = true;
-        end_transfer(netplay); /* the host knows that the world has arrived */
-    }
-    if ((!is_out || !netplay->is_admitted) && netplay->end == QUERN__NETPLAY_GOES_ON) return QUERN_OK;
-    return quern_error_set(
-        QUERN_ERROR_CANCELLED,
-        "quern_netplay_advance: player %u cannot go on: %s: create a world without entities "
-        "and join (quern_netplay_def.joins)",
-        netplay->def.player, reasons[netplay->end]);
+    if (netplay->end != QUERN__NETPLAY_GOES_ON)
+        return quern_error_set(
+            QUERN_ERROR_CANCELLED,
+            "quern_netplay_advance: player %u cannot go on: %s: create a world without entities "
+            "and join (quern_netplay_def.joins)",
+            netplay->def.player,
+            netplay->end == QUERN__NETPLAY_DROPPED
+                ? "the other players have dropped this one after a silence"
+                : "the player that sent the world has not let this one take part");
+    if (netplay->counts.is_joining && quern__netplay_has_passed(netplay, netplay->progressed_ns, 4))
+        return quern_error_set(
+            QUERN_ERROR_UNAVAILABLE,
+            "quern_netplay_advance: player %u has asked for the world in vain: no player is "
+            "heard that hears at least half of the players, or others join before: call "
+            "again, or let a player that has the world begin another session",
+            netplay->def.player);
+    if (netplay->minority_since_ns == 0 ||
+        !quern__netplay_has_passed(netplay, netplay->minority_since_ns, 2))
+        return QUERN_OK;
+    return quern_error_set(QUERN_ERROR_UNAVAILABLE,
+                           "quern_netplay_advance: player %u hears less than half of the players (bits %#x "
+                           "of %#x), and the others may go on without it: call again until they are heard, "
+                           "or end the session and join (quern_netplay_def.joins)",
+                           netplay->def.player, quern__netplay_find_alive(netplay),
+                           quern__netplay_members(&netplay->table));
 }
 
 static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                             uint32_t *out_frame_count)
 {
     quern_result result = quern__netplay_receive(netplay, jobs);
-    if (result == QUERN_OK && !netplay->counts.is_joining) result = check_own_membership(netplay);
     if (result != QUERN_OK) return result;
-    check_silence(netplay);
-    if (netplay->counts.is_joining) return QUERN_OK;
+    check_transfer(netplay);
+    if (netplay->is_admitted && netplay->end == QUERN__NETPLAY_GOES_ON) quern__netplay_lead(netplay);
+    if (netplay->end != QUERN__NETPLAY_GOES_ON) return check_end(netplay);
+    if (netplay->counts.is_joining) return check_end(netplay);
     result = correct(netplay, jobs);
     if (result == QUERN_OK) result = compare_hashes(netplay, jobs);
     if (result == QUERN_OK) result = run_frames(netplay, jobs, input, out_frame_count);
-    return result;
+    return result == QUERN_OK ? check_end(netplay) : result;
 }
 
 /* What quern_netplay_advance does after the worlds have differed. Packets with the hashes are sent on, so that the
@@ -885,9 +750,11 @@ quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, con
     uint32_t frame_count = 0;
     if (netplay == NULL) return fail_null("quern_netplay_advance", "netplay");
     if (input == NULL) return fail_null("quern_netplay_advance", "input");
+    if (netplay->end != QUERN__NETPLAY_GOES_ON) return check_end(netplay);
+    tell_time(netplay);
     const quern_result result =
         netplay->has_diverged ? advance_report(netplay, jobs) : advance(netplay, jobs, input, &frame_count);
-    quern__netplay_send(netplay);
+    if (netplay->end == QUERN__NETPLAY_GOES_ON) quern__netplay_send(netplay);
     if (out_frame_count != NULL) *out_frame_count = frame_count;
     return result;
 }
@@ -899,8 +766,7 @@ quern_result quern_netplay_get_status(const quern_netplay *netplay, quern_netpla
     *out_status = netplay->counts;
     out_status->frame = netplay->frame;
     out_status->confirmed_frame = netplay->verified;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (!quern__netplay_is_out(&netplay->players[i])) out_status->present |= 1u << i;
+    out_status->present = quern__netplay_members(&netplay->table);
     return QUERN_OK;
 }
 

@@ -7,16 +7,19 @@
  *
  * Inputs. Each player has a ring of inputs by frame. The input of a frame is *known* before known_end, zero while the
  * player is out (members below), and predicted otherwise: as the last known one. `used` is a ring of the inputs with
- * which frames ran last. A frame is *verified* if it ran with inputs that are all known; frames before `verified` never
- * run again, unless the host drops a player at an earlier frame.
+ * which frames ran last. A frame is *verified* if it ran with inputs that are all known. Frames before `verified` never
+ * run again, and no two machines that play together verify different ones.
  *
- * Members. Each player has two frame numbers that all machines agree on: active_from and dropped_from. Only the host
- * (the present player with the lowest index) changes them, and raises `epoch`, which also tells the host, so that no
- * two tables have the same; the others adopt a table with a higher epoch, unless they are out of it and their group is
- * the larger one. If active_from <= dropped_from, the player's inputs are zero before the one and from the other on;
- * otherwise the player has come back, and they are zero in between. No machine passes a frame unless it knows the table
- * that the host had when it gave its own input for that frame, since each packet with inputs has the table. So the host
- * may let a player take part from the first frame on for which it has not given an input yet.
+ * Lives. A machine that plays from the start has the life 1; each one that joins has another number, so that packets of
+ * a player's earlier machine are not those of the present one. Each packet has the sender's life and a sequence number,
+ * and returns ("echoes") the newest pair that it got from the receiver. A packet is *fresh* if it echoes a packet that
+ * this machine has sent within the timeout. Only fresh packets count as heard: repeats of old packets and lines that
+ * lead one way alone do not.
+ *
+ * Members. A table says which players take part, in which life, from which frame on, and from which frame on the others
+ * do not. If active_from <= dropped_from, the player's inputs are zero before the one and from the other on; otherwise
+ * the player has come back, and they are zero in between. Machines that play together have the same table, and agree
+ * on the next one (netplay_members.c) such that it changes no frame that any of them has verified.
  *
  * Ring sizes. A machine runs at most max_rollback frames ahead of the inputs that it knows, and gives its own inputs
  * input_delay frames ahead. All that any machine may still need is therefore within twice the sum of both. */
@@ -30,31 +33,79 @@ enum {
     QUERN__NETPLAY_HASHES = 8,        /* hashes that are kept */
     QUERN__NETPLAY_CHUNK = 1024,      /* bytes of the world in one packet */
     QUERN__NETPLAY_CHUNKS_AHEAD = 16, /* chunks that are sent from the first missing one on */
+    QUERN__NETPLAY_FORKS = 6,
+    QUERN__NETPLAY_MARKS = 8, /* sequence numbers by time, eight in a timeout */
     QUERN__NETPLAY_NEVER = INT32_MAX
 };
 
 /* A hash of the world before a frame. */
 typedef struct quern__netplay_hash {
     uint32_t frame; /* QUERN__NETPLAY_NEVER: none */
-    uint32_t epoch;
     uint64_t hash;
 } quern__netplay_hash;
 
-typedef struct quern__netplay_player {
+/* Whether and when a player takes part. */
+typedef struct quern__netplay_member {
     uint32_t active_from, dropped_from;
-    uint32_t first_epoch; /* epoch since which the player takes part */
-    uint32_t known_end;   /* first frame whose input is not known */
-    uint32_t frame;       /* the player's next frame, as last heard */
+    uint32_t life; /* of the machine that takes part, or did last; 0: none did */
+} quern__netplay_member;
+
+/* A group that went on with half of the players of the table before, without the lowest index of them: the other half
+ * may have gone on as well, and has precedence. */
+typedef struct quern__netplay_fork {
+    uint32_t epoch, id;
+} quern__netplay_fork;
+
+typedef struct quern__netplay_table {
+    uint32_t epoch;  /* number of tables before it */
+    uint32_t id;     /* hash of the rest */
+    uint32_t parent; /* id of the table before */
+    uint32_t fork_count;
+    quern__netplay_fork forks[QUERN__NETPLAY_FORKS]; /* by epoch */
+    quern__netplay_member members[QUERN_MAX_NETPLAY_PLAYERS];
+} quern__netplay_table;
+
+typedef struct quern__netplay_player {
+    uint32_t known_end; /* first frame whose input is not known */
+    uint32_t frame;     /* the player's next frame, as last heard */
     uint32_t acks
         [QUERN_MAX_NETPLAY_PLAYERS]; /* known_end of each player on this player's machine, as last heard */
-    uint64_t heard_ns;               /* when the last packet arrived */
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of the player's machine */
+    /* The machine of the player, which need not be a member. */
+    uint32_t life, sequence; /* of its newest packet, which this machine echoes; life 0: none */
+    uint32_t view;           /* id of its table, as last heard */
+    uint64_t contact_ns;     /* when that packet arrived */
+    uint64_t
+        heard_ns; /* when a fresh packet of the member's life arrived; of any life, if the player is out */
+    uint64_t asked_ns; /* when it has last asked for the world; 0: never */
+    uint8_t suspects;  /* members that it does not hear, by its table */
+    bool is_changing;  /* whether it has promised to wait for the next table */
+    bool is_dead;      /* whether a new machine of the player shows that the member's is gone */
     unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
 } quern__netplay_player;
+
+/* The agreement on the next table; netplay_members.c explains it. Zero: none is under way. */
+typedef struct quern__netplay_change {
+    /* as one of those that agree */
+    uint32_t promised, accepted; /* ballots; 0: none */
+    quern__netplay_table accepted_table;
+    /* as the one that proposes */
+    uint32_t ballot; /* 0: this machine proposes nothing */
+    uint32_t newest; /* highest ballot that was heard of */
+    bool is_accepting;
+    uint8_t asked, promised_by, accepted_by; /* players */
+    uint32_t best;                           /* highest ballot of a table that one of them has accepted */
+    quern__netplay_table table;              /* that table, or the proposed one */
+    uint32_t limits[QUERN_MAX_NETPLAY_PLAYERS][QUERN_MAX_NETPLAY_PLAYERS]; /* by machine and player */
+    uint32_t verified[QUERN_MAX_NETPLAY_PLAYERS];
+} quern__netplay_change;
 
 /* The world on its way from the host to a joining player, or a recording on its way between two machines. */
 typedef struct quern__netplay_transfer {
     uint32_t player;         /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
+    uint32_t life;           /* of its machine */
+    uint32_t id;             /* number of the transfer, of its sender */
+    bool is_loaded;          /* host: whether the joining machine has all */
     uint32_t frame;          /* frame of the world */
     uint32_t total_bytes;    /* size of the archive; 0 while it is not known */
     uint32_t first_missing;  /* first chunk that the joining machine lacks */
@@ -67,7 +118,7 @@ typedef struct quern__netplay_transfer {
 /* A part of the world or of a recording, in a packet. */
 typedef struct quern__netplay_chunk {
     uint32_t sender;
-    uint32_t frame, total_bytes; /* of the whole */
+    uint32_t id, frame, total_bytes; /* of the whole */
     uint32_t offset, size_bytes;
     const unsigned char *bytes;
 } quern__netplay_chunk;
@@ -75,9 +126,8 @@ typedef struct quern__netplay_chunk {
 /* Why this machine cannot go on. */
 typedef enum quern__netplay_end {
     QUERN__NETPLAY_GOES_ON,
-    QUERN__NETPLAY_DROPPED, /* a larger group of players goes on without this machine */
-    QUERN__NETPLAY_SENDER_SILENT, /* the world was loaded, and its sender fell silent before it admitted the player */
-    QUERN__NETPLAY_TOO_OLD /* frames before the loaded world would have to run again */
+    QUERN__NETPLAY_DROPPED,      /* the other players go on without this machine */
+    QUERN__NETPLAY_SENDER_SILENT /* the world was loaded, and its sender has not let the player take part */
 } quern__netplay_end;
 
 /* Hashes of the world before consecutive frames. */
@@ -103,16 +153,28 @@ struct quern_netplay {
     quern_netplay_def def;
     quern_allocator allocator;
     quern_history *history;
-    uint32_t frame;    /* next frame to run */
-    uint32_t verified; /* see above */
-    uint32_t epoch;
+    uint32_t frame;      /* next frame to run */
+    uint32_t verified;   /* see above */
     uint32_t call_count; /* calls that have sent packets */
     bool has_diverged;
     bool is_admitted; /* whether the player of this machine has taken part */
     quern__netplay_end end;
-    uint64_t losing_since_ns;    /* since when another group has been the larger one; 0: it is not */
+    uint32_t life;
+    uint32_t sequence; /* of the last packet that was sent */
+    uint32_t marks
+        [QUERN__NETPLAY_MARKS]; /* `sequence` at the last times that were an eighth of the timeout apart */
+    uint32_t mark_count;
+    uint64_t clock_ns, now_ns;  /* last time of the transport, and time without pauses of this machine */
+    uint64_t marked_ns;         /* time of the last mark */
+    uint64_t minority_since_ns; /* since when less than half of the members are heard; 0: it is not so */
+    uint64_t
+        progressed_ns;  /* when all inputs of a further frame were known, or a part of the world arrived */
+    uint64_t loaded_ns; /* joining machine: when the world was loaded */
     uint32_t loaded_frame;       /* first frame of this machine: that of the loaded world, or 0 */
+    uint32_t confirmed;          /* first frame with an input that is not known */
     quern_netplay_status counts; /* only the counting members */
+    quern__netplay_table table;
+    quern__netplay_change change;
     quern__netplay_player players[QUERN_MAX_NETPLAY_PLAYERS];
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of this machine */
     quern__netplay_transfer transfer;
@@ -120,28 +182,61 @@ struct quern_netplay {
     unsigned char used[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES];
 };
 
-/* --------------------------------------------------------------------------------------- netplay.c */
+/* ------------------------------------------------------------------------------- netplay_members.c */
 
 /* Returns whether the player takes no part, now and until it joins. */
-bool quern__netplay_is_out(const quern__netplay_player *player);
+bool quern__netplay_is_out(const quern__netplay_member *member);
+
+/* Returns whether the player's input of a frame is zero because the player is out. */
+bool quern__netplay_has_zero_input(const quern__netplay_member *member, uint32_t frame);
 
 /* Returns the first frame whose input is neither known nor zero; QUERN__NETPLAY_NEVER if there is none. */
-uint32_t quern__netplay_limit(const quern__netplay_player *player);
+uint32_t quern__netplay_limit(const quern_netplay *netplay, uint32_t player);
 
-/* Adopts the members of a packet with a higher epoch. */
-void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
-                          const uint32_t *dropped_from);
+/* Returns the first frame with an input that is not known. */
+uint32_t quern__netplay_find_confirmed(const quern_netplay *netplay);
 
-/* Compares the members of a sender with those of this machine, which are two groups that have lost each other: the
- * smaller one ends, or that without the player with the lowest index. A player counts for the group that has the
- * player's last life; for none if both have it. Sets `end` if the smaller one has been this machine's for a quarter of
- * the timeout: each group may still count players that have left, and then both would end. */
-void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
-                               const uint32_t *dropped_from);
+/* Returns the members. */
+uint8_t quern__netplay_members(const quern__netplay_table *table);
 
-/* The host's side: answers a request for the world. Requests of other players than that of the transfer wait. */
-quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
+/* Returns whether more than a share of the timeout has passed since a time; never without a timeout. */
+bool quern__netplay_has_passed(const quern_netplay *netplay, uint64_t since_ns, double share);
+
+/* Returns the members that this machine hears, itself included. */
+uint8_t quern__netplay_find_alive(const quern_netplay *netplay);
+
+/* Returns the member that serves the world and proposes tables, as far as this machine hears; player_count if none can,
+ * because it hears less than half of the members. */
+uint32_t quern__netplay_find_leader(const quern_netplay *netplay);
+
+/* Stores the id of a table. */
+void quern__netplay_set_id(const quern_netplay *netplay, quern__netplay_table *table);
+
+/* Adopts the table of a member if it is the next one. Otherwise sets `end` if the sender has heard of this machine's table
+ * (`knows_own`) and its own has precedence. */
+void quern__netplay_meet(quern_netplay *netplay, uint32_t sender, const quern__netplay_table *table,
+                         bool knows_own);
+
+/* The four messages of an agreement. */
+void quern__netplay_take_propose(quern_netplay *netplay, uint32_t sender, uint32_t ballot);
+void quern__netplay_take_promise(quern_netplay *netplay, uint32_t sender, uint32_t ballot,
+                                 const quern__netplay_change *report);
+void quern__netplay_take_accept(quern_netplay *netplay, uint32_t sender, uint32_t ballot,
+                                const quern__netplay_table *table);
+void quern__netplay_take_accepted(quern_netplay *netplay, uint32_t sender, uint32_t ballot);
+
+/* Proposes a table if this machine leads and the members should be others. */
+void quern__netplay_lead(quern_netplay *netplay);
+
+/* --------------------------------------------------------------------------------------- netplay.c */
+
+/* The leader's side: answers a request for the world, of a transfer with an id (0: none yet). Requests of other players
+ * than that of the transfer wait. */
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
                                   uint32_t first_missing);
+
+/* Ends the transfer, if there is one. */
+void quern__netplay_end_transfer(quern_netplay *netplay);
 
 /* The joining machine's side: stores a chunk, and loads the world when the last one has arrived. */
 quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
@@ -162,6 +257,16 @@ uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, u
 
 /* Receives all packets that have arrived. */
 quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs);
+
+/* Sends a message of an agreement; netplay_packet.c lists what each says. */
+typedef enum quern__netplay_step {
+    QUERN__NETPLAY_PROPOSE = 1,
+    QUERN__NETPLAY_PROMISE,
+    QUERN__NETPLAY_ACCEPT,
+    QUERN__NETPLAY_ACCEPTED
+} quern__netplay_step;
+void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__netplay_step step,
+                                uint32_t ballot);
 
 /* Sends what the others lack. */
 void quern__netplay_send(quern_netplay *netplay);

@@ -2,13 +2,20 @@
  * Copyright (c) 2026 The Quern authors */
 /* Packets. All numbers are little-endian:
  *
- *   all      u32 magic, u64 session, u8 kind, u8 sender; at the end u32 checksum of all that precedes
- *   FRAMES   u32 epoch, u32 next frame of the sender; per player u32 active_from, u32 dropped_from, u32 known_end;
- *            u8 count of hashes, each u32 frame, u64 hash; runs of inputs: u8 player, u32 first frame, u8 count, inputs
- *   JOIN     u32 frame of the world that is arriving (NEVER: none), u32 first chunk that is missing
- *   CHUNKS   u32 frame, u32 total bytes, u32 offset, bytes
+ *   all      u32 magic, u64 session, u8 kind, u8 sender; u32 life and u32 sequence number of the packet, and the same of
+ *            the newest packet from the receiver; at the end u32 checksum of all that precedes
+ *   FRAMES   u32 id of the table, u32 id of the receiver's table as last heard, u8 flags, u8 members that the sender does
+ *            not hear; the table if the receiver has another one; u32 next frame of the sender; per player u32 first frame
+ *            whose input is not known; u8 count of hashes, each u32 frame, u64 hash; runs of inputs: u8 player, u32 first
+ *            frame, u8 count, inputs
+ *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing
+ *   CHUNKS   u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
  *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is
  *            arriving (NEVER: none), u32 first chunk that is missing
+ *   CHANGE   u32 id of the table, u8 step, u32 ballot; PROMISE: u32 verified, per player u32 first frame whose input is not
+ *            known, u32 ballot of the accepted table, the table if that is not 0; ACCEPT: the table
+ *   a table  u32 epoch, u32 parent, u8 count of forks, each u32 epoch, u32 id; per player u32 active_from, u32
+ *            dropped_from, u32 life
  *
  * Nothing is acknowledged by itself: FRAMES packets repeat what the receiver's known_end shows to be missing. */
 #include "kit/netplay_internal.h"
@@ -19,18 +26,23 @@
 
 enum {
     MAGIC = 0x51, /* with the version of the format */
-    VERSION = 1,
-    HEADER_BYTES = 14,
+    VERSION = 2,
+    HEADER_BYTES = 30,
+    SENDER_AT = 13,
     CHECKSUM_BYTES = 4,
     HASHES_PER_PACKET = 3,
-    CALLS_PER_PROBE = 16
+    CALLS_PER_PROBE = 16,
+    FLAG_TABLE = 1,    /* the table follows */
+    FLAG_CHANGING = 2, /* the sender takes no inputs until there is a new table */
+    FLAGS = FLAG_TABLE | FLAG_CHANGING
 };
 
 typedef enum packet_kind {
     PACKET_FRAMES = 1,
     PACKET_JOIN,   /* a machine asks for the world, and lists the chunks that it has */
     PACKET_CHUNKS, /* a part of the world, or of a recording if worlds differ */
-    PACKET_TRACE   /* hashes of a machine whose world differs, and the chunks that it has */
+    PACKET_TRACE,  /* hashes of a machine whose world differs, and the chunks that it has */
+    PACKET_CHANGE  /* a message of an agreement on the next table */
 } packet_kind;
 
 typedef struct packet {
@@ -61,13 +73,34 @@ uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, u
     return (uint32_t)(quern_random_mix(sum) >> 32);
 }
 
-static void begin_packet(const quern_netplay *netplay, packet *out, packet_kind kind)
+static void begin_packet(quern_netplay *netplay, packet *out, packet_kind kind, uint32_t receiver)
 {
+    const quern__netplay_player *player = &netplay->players[receiver];
     out->size = 0;
     put(out, MAGIC | VERSION << 8, 4);
     put(out, netplay->def.session, 8);
     put(out, kind, 1);
     put(out, netplay->def.player, 1);
+    put(out, netplay->life, 4);
+    put(out, ++netplay->sequence, 4);
+    put(out, player->life, 4);
+    put(out, player->sequence, 4);
+}
+
+static void put_table(const quern_netplay *netplay, packet *out, const quern__netplay_table *table)
+{
+    put(out, table->epoch, 4);
+    put(out, table->parent, 4);
+    put(out, table->fork_count, 1);
+    for (uint32_t i = 0; i < table->fork_count; i++) {
+        put(out, table->forks[i].epoch, 4);
+        put(out, table->forks[i].id, 4);
+    }
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        put(out, table->members[i].active_from, 4);
+        put(out, table->members[i].dropped_from, 4);
+        put(out, table->members[i].life, 4);
+    }
 }
 
 static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
@@ -116,20 +149,24 @@ static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, 
 static void send_frames(quern_netplay *netplay, uint32_t receiver)
 {
     packet out;
-    begin_packet(netplay, &out, PACKET_FRAMES);
-    put(&out, netplay->epoch, 4);
+    const bool has_other_table = netplay->players[receiver].view != netplay->table.id;
+    begin_packet(netplay, &out, PACKET_FRAMES, receiver);
+    put(&out, netplay->table.id, 4);
+    put(&out, netplay->players[receiver].view, 4);
+    put(&out,
+        (uint32_t)(has_other_table ? FLAG_TABLE : 0) |
+            (uint32_t)(netplay->change.promised != 0 ? FLAG_CHANGING : 0),
+        1);
+    put(&out, quern__netplay_members(&netplay->table) & (uint8_t)~quern__netplay_find_alive(netplay), 1);
+    if (has_other_table) put_table(netplay, &out, &netplay->table);
     put(&out, netplay->frame, 4);
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const quern__netplay_player *player = &netplay->players[i];
-        put(&out, player->active_from, 4);
-        put(&out, player->dropped_from, 4);
-        put(&out, quern__netplay_limit(player), 4);
-    }
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        put(&out, quern__netplay_limit(netplay, i), 4);
     put_hashes(netplay, &out);
     put_run(netplay, &out, netplay->def.player, receiver);
     /* Only machines that have heard the last inputs of a player that is out can pass them on. */
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (i != netplay->def.player && i != receiver && quern__netplay_is_out(&netplay->players[i]))
+        if (i != netplay->def.player && i != receiver && quern__netplay_is_out(&netplay->table.members[i]))
             put_run(netplay, &out, i, receiver);
     send_packet(netplay, &out, receiver);
 }
@@ -140,15 +177,35 @@ static void send_join(quern_netplay *netplay)
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         packet out;
         if (i == netplay->def.player) continue;
-        begin_packet(netplay, &out, PACKET_JOIN);
-        put(&out, transfer->player == QUERN__NETPLAY_NEVER ? QUERN__NETPLAY_NEVER : transfer->frame, 4);
+        begin_packet(netplay, &out, PACKET_JOIN, i);
+        put(&out, transfer->player == QUERN__NETPLAY_NEVER || transfer->sender != i ? 0 : transfer->id, 4);
         put(&out, transfer->first_missing, 4);
         send_packet(netplay, &out, i);
     }
 }
 
+void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__netplay_step step,
+                                uint32_t ballot)
+{
+    const quern__netplay_change *change = &netplay->change;
+    packet out;
+    begin_packet(netplay, &out, PACKET_CHANGE, player);
+    put(&out, netplay->table.id, 4);
+    put(&out, step, 1);
+    put(&out, ballot, 4);
+    if (step == QUERN__NETPLAY_PROMISE) {
+        put(&out, change->verified[netplay->def.player], 4);
+        for (uint32_t i = 0; i < netplay->def.player_count; i++)
+            put(&out, change->limits[netplay->def.player][i], 4);
+        put(&out, change->accepted, 4);
+        if (change->accepted != 0) put_table(netplay, &out, &change->accepted_table);
+    }
+    if (step == QUERN__NETPLAY_ACCEPT) put_table(netplay, &out, &change->table);
+    send_packet(netplay, &out, player);
+}
+
 /* Sends a player the next chunks of the world or of a recording, from the first missing one on. */
-static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t frame,
+static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t id, uint32_t frame,
                         const quern_byte_buffer *bytes, uint32_t first_missing)
 {
     for (uint32_t i = 0; i < QUERN__NETPLAY_CHUNKS_AHEAD; i++) {
@@ -156,7 +213,8 @@ static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t frame,
         const uint64_t offset = ((uint64_t)first_missing + i) * QUERN__NETPLAY_CHUNK;
         if (offset >= bytes->size_bytes) return;
         const uint64_t left = bytes->size_bytes - offset;
-        begin_packet(netplay, &out, PACKET_CHUNKS);
+        begin_packet(netplay, &out, PACKET_CHUNKS, player);
+        put(&out, id, 4);
         put(&out, frame, 4);
         put(&out, bytes->size_bytes, 4);
         put(&out, offset, 4);
@@ -171,7 +229,7 @@ static void send_report(quern_netplay *netplay, uint32_t player)
 {
     const quern__netplay_divergence *divergence = &netplay->divergence;
     packet out;
-    begin_packet(netplay, &out, PACKET_TRACE);
+    begin_packet(netplay, &out, PACKET_TRACE, player);
     put(&out, divergence->own.first, 4);
     put(&out, divergence->own.count, 1);
     for (uint32_t i = 0; i < divergence->own.count; i++)
@@ -180,24 +238,30 @@ static void send_report(quern_netplay *netplay, uint32_t player)
     put(&out, divergence->is_whole ? QUERN__NETPLAY_NEVER : netplay->transfer.first_missing, 4);
     send_packet(netplay, &out, player);
     if (divergence->wanted[player] != QUERN__NETPLAY_NEVER)
-        send_chunks(netplay, player, divergence->start, &divergence->recording, divergence->wanted[player]);
+        send_chunks(netplay, player, 0, divergence->start, &divergence->recording,
+                    divergence->wanted[player]);
 }
 
 void quern__netplay_send(quern_netplay *netplay)
 {
-    /* A machine that has loaded the world asks on until it is admitted: its requests tell the host that it has all. */
-    if (!netplay->is_admitted) send_join(netplay);
-    if (netplay->counts.is_joining) return;
+    /* A machine that has loaded the world asks on until it is admitted: its requests tell the leader that it has all. */
+    if (!netplay->is_admitted) {
+        send_join(netplay);
+        return;
+    }
     const quern__netplay_transfer *transfer = &netplay->transfer;
-    if (netplay->is_admitted && transfer->player != QUERN__NETPLAY_NEVER && !netplay->has_diverged)
-        send_chunks(netplay, transfer->player, transfer->frame, &transfer->bytes, transfer->first_missing);
-    /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again.
-     * */
+    if (transfer->player != QUERN__NETPLAY_NEVER && !netplay->has_diverged)
+        send_chunks(netplay, transfer->player, transfer->id, transfer->frame, &transfer->bytes,
+                    transfer->first_missing);
+    /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again,
+     * and a machine that joins has to return the number of a packet. */
     const bool probes = netplay->call_count++ % CALLS_PER_PROBE == 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const bool is_out = quern__netplay_is_out(&netplay->players[i]);
+        const quern__netplay_player *player = &netplay->players[i];
+        const bool is_out = quern__netplay_is_out(&netplay->table.members[i]);
+        const bool asks = player->asked_ns != 0 && !quern__netplay_has_passed(netplay, player->asked_ns, 1);
         if (i == netplay->def.player) continue;
-        if (probes || !is_out) send_frames(netplay, i);
+        if (probes || !is_out || asks) send_frames(netplay, i);
         if (netplay->has_diverged && netplay->def.reports && !is_out) send_report(netplay, i);
     }
 }
@@ -217,47 +281,35 @@ static uint64_t get(packet *in, uint32_t byte_count)
     return value;
 }
 
-/* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender
- * and this machine do not play together: one of them is out, joins, or has started again without the other having
- * noticed. */
-static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
+/* Reads a table. Returns whether it is whole and possible: that of a machine that errs could break this one. */
+static bool read_table(const quern_netplay *netplay, packet *in, quern__netplay_table *out_table)
 {
-    uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS] = {0}, dropped_from[QUERN_MAX_NETPLAY_PLAYERS] = {0},
-             known_end[QUERN_MAX_NETPLAY_PLAYERS] = {0};
-    const uint32_t self = netplay->def.player;
-    const quern__netplay_player *own = &netplay->players[self];
-    quern__netplay_player *player = &netplay->players[sender];
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        active_from[i] = (uint32_t)get(in, 4);
-        dropped_from[i] = (uint32_t)get(in, 4);
-        known_end[i] = (uint32_t)get(in, 4);
+    quern__netplay_table *table = out_table;
+    *table = (quern__netplay_table){.epoch = (uint32_t)get(in, 4), .parent = (uint32_t)get(in, 4)};
+    table->fork_count = (uint32_t)get(in, 1);
+    if (table->fork_count > QUERN__NETPLAY_FORKS) return false;
+    for (uint32_t i = 0; i < table->fork_count; i++) {
+        table->forks[i].epoch = (uint32_t)get(in, 4);
+        table->forks[i].id = (uint32_t)get(in, 4);
     }
-    if (in->size > in->end) return false;
-    const bool sender_joins = quern__netplay_is_out(
-        &(quern__netplay_player){.active_from = active_from[sender], .dropped_from = dropped_from[sender]});
-    bool is_excluded = quern__netplay_is_out(
-        &(quern__netplay_player){.active_from = active_from[self], .dropped_from = dropped_from[self]});
-    if (!netplay->is_admitted) {
-        /* The player takes part if the sender of the world says so, from a frame that the world does not contain. The
-         * members of others may still have an earlier life of the player. */
-        if (sender != netplay->transfer.sender ||
-            (!is_excluded && active_from[self] < netplay->loaded_frame))
+    for (uint32_t i = 0; i < QUERN_MAX_NETPLAY_PLAYERS; i++) {
+        quern__netplay_member *member = &table->members[i];
+        *member = (quern__netplay_member){.active_from = QUERN__NETPLAY_NEVER};
+        if (i >= netplay->def.player_count) continue;
+        member->active_from = (uint32_t)get(in, 4);
+        member->dropped_from = (uint32_t)get(in, 4);
+        member->life = (uint32_t)get(in, 4);
+        if (member->active_from > QUERN__NETPLAY_NEVER || member->dropped_from > QUERN__NETPLAY_NEVER)
             return false;
-    } else {
-        const bool is_out = quern__netplay_is_out(player);
-        is_excluded |= active_from[self] != own->active_from;
-        /* Two groups that have lost each other, or the sender has not heard yet that this player takes part. */
-        if (is_excluded && !sender_joins && (is_out || epoch >= own->first_epoch))
-            quern__netplay_meet_group(netplay, sender, active_from, dropped_from);
-        if (is_out || (is_excluded && epoch >= own->first_epoch)) return false;
     }
-    if (epoch > netplay->epoch) quern__netplay_adopt(netplay, epoch, active_from, dropped_from);
-    if (active_from[sender] != player->active_from) return false; /* of another life */
-    /* Packets arrive in any order, and what a machine knows never becomes less, until it starts again. */
-    for (uint32_t i = 0; i < netplay->def.player_count && epoch >= player->first_epoch; i++)
-        if (known_end[i] != QUERN__NETPLAY_NEVER && known_end[i] > player->acks[i])
-            player->acks[i] = known_end[i];
-    return true;
+    quern__netplay_set_id(netplay, table);
+    return in->size <= in->end;
+}
+
+/* Returns whether the sender takes part by this table. */
+static bool is_member(const quern__netplay_table *table, uint32_t sender, uint32_t life)
+{
+    return !quern__netplay_is_out(&table->members[sender]) && table->members[sender].life == life;
 }
 
 /* Stores the inputs of a run that are not known yet, if no frame before them is missing. */
@@ -275,28 +327,44 @@ static void read_run(quern_netplay *netplay, packet *in)
         return;
     }
     quern__netplay_player *player = &netplay->players[index];
-    const uint32_t limit = quern__netplay_limit(player);
+    const uint32_t limit = quern__netplay_limit(netplay, index);
     for (uint32_t i = 0; i < count; i++, in->size += bytes) {
         if (limit == QUERN__NETPLAY_NEVER || first + i < limit) continue;
         if (player->known_end < limit) player->known_end = limit;
-        if (first + i != player->known_end ||
+        if (first + i != player->known_end || netplay->change.promised != 0 ||
             player->known_end >= netplay->frame + QUERN__NETPLAY_WINDOW / 2)
             continue;
         memcpy(player->inputs[player->known_end++ % QUERN__NETPLAY_WINDOW], in->bytes + in->size, bytes);
     }
 }
 
-static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
+/* `life`: of the sender. `is_newest`: whether no later packet of the sender has arrived. */
+static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, bool is_fresh, bool is_newest)
 {
     quern__netplay_player *player = &netplay->players[sender];
-    const uint32_t epoch = (uint32_t)get(in, 4), frame = (uint32_t)get(in, 4);
-    const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);
-    if (netplay->counts.is_joining) { /* the machine does not know yet which frames are near */
-        player->heard_ns = now;
-        return;
+    quern__netplay_table table;
+    const uint32_t life = player->life, id = (uint32_t)get(in, 4), own_id = (uint32_t)get(in, 4);
+    const uint32_t flags = (uint32_t)get(in, 1), suspects = (uint32_t)get(in, 1);
+    if ((flags & FLAGS) != flags) return;
+    if ((flags & FLAG_TABLE) != 0) {
+        if (!read_table(netplay, in, &table) || table.id != id || !is_member(&table, sender, life)) return;
+        if (is_fresh) quern__netplay_meet(netplay, sender, &table, own_id == netplay->table.id);
     }
-    if (!read_members(netplay, in, sender, epoch)) return;
-    player->heard_ns = now;
+    if (is_fresh && is_newest) player->view = id;
+    if (id != netplay->table.id || !netplay->is_admitted || netplay->end != QUERN__NETPLAY_GOES_ON ||
+        !is_member(&netplay->table, sender, life))
+        return;
+    const uint32_t frame = (uint32_t)get(in, 4);
+    if (is_newest) {
+        player->suspects = (uint8_t)suspects;
+        player->is_changing = (flags & FLAG_CHANGING) != 0;
+    }
+    /* Packets arrive in any order, and what a machine knows never becomes less. */
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const uint32_t known_end = (uint32_t)get(in, 4);
+        if (in->size <= in->end && known_end > player->acks[i]) player->acks[i] = known_end;
+    }
+    if (in->size > in->end) return;
     if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
     const uint32_t hash_count = (uint32_t)get(in, 1);
     for (uint32_t i = 0; i < hash_count && in->size <= in->end; i++) {
@@ -304,16 +372,52 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
         const uint64_t hash = get(in, 8);
         if (in->size <= in->end)
             player->hashes[hashed_frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
-                (quern__netplay_hash){.frame = hashed_frame, .epoch = epoch, .hash = hash};
+                (quern__netplay_hash){.frame = hashed_frame, .hash = hash};
     }
     while (in->size < in->end)
         read_run(netplay, in);
+}
+
+static void read_change(quern_netplay *netplay, packet *in, uint32_t sender)
+{
+    const uint32_t id = (uint32_t)get(in, 4), step = (uint32_t)get(in, 1), ballot = (uint32_t)get(in, 4);
+    quern__netplay_change report = {0};
+    quern__netplay_table table;
+    if (in->size > in->end || !netplay->is_admitted || id != netplay->table.id || ballot == 0 ||
+        !is_member(&netplay->table, sender, netplay->players[sender].life))
+        return;
+    switch (step) {
+    case QUERN__NETPLAY_PROPOSE:
+        quern__netplay_take_propose(netplay, sender, ballot);
+        break;
+    case QUERN__NETPLAY_PROMISE:
+        report.verified[sender] = (uint32_t)get(in, 4);
+        for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+            report.limits[sender][i] = (uint32_t)get(in, 4);
+            if (report.limits[sender][i] > QUERN__NETPLAY_NEVER) return;
+        }
+        report.accepted = (uint32_t)get(in, 4);
+        if (in->size > in->end ||
+            (report.accepted != 0 && !read_table(netplay, in, &report.accepted_table)))
+            return;
+        quern__netplay_take_promise(netplay, sender, ballot, &report);
+        break;
+    case QUERN__NETPLAY_ACCEPT:
+        if (read_table(netplay, in, &table)) quern__netplay_take_accept(netplay, sender, ballot, &table);
+        break;
+    case QUERN__NETPLAY_ACCEPTED:
+        quern__netplay_take_accepted(netplay, sender, ballot);
+        break;
+    default:
+        break;
+    }
 }
 
 /* Returns whether the packet is whole. */
 static bool read_chunk(packet *in, uint32_t sender, quern__netplay_chunk *chunk)
 {
     *chunk = (quern__netplay_chunk){.sender = sender};
+    chunk->id = (uint32_t)get(in, 4);
     chunk->frame = (uint32_t)get(in, 4);
     chunk->total_bytes = (uint32_t)get(in, 4);
     chunk->offset = (uint32_t)get(in, 4);
@@ -346,24 +450,63 @@ static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint3
     return quern__netplay_store_chunk(netplay, &chunk, &divergence->is_whole);
 }
 
+/* Notes the newest packet of the sender, for its echo. Returns whether it, or an older one of the same machine, is the
+ * packet; another machine of the player is noted if the packet is fresh, or if the one before has fallen silent. */
+static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life, uint32_t sequence,
+                          bool is_fresh, bool *out_newest)
+{
+    quern__netplay_player *player = &netplay->players[sender];
+    *out_newest = true;
+    if (player->life == life) {
+        if (sequence <= player->sequence) {
+            *out_newest = false;
+            return true;
+        }
+    } else {
+        if (player->life != 0 && !is_fresh && !quern__netplay_has_passed(netplay, player->contact_ns, 1))
+            return false;
+        player->life = life;
+        player->view = 0;
+        player->asked_ns = 0;
+    }
+    player->sequence = sequence;
+    player->contact_ns = netplay->now_ns;
+    return true;
+}
+
 static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet *in, uint32_t sender)
 {
+    quern__netplay_player *player = &netplay->players[sender];
+    const quern__netplay_member *member = &netplay->table.members[sender];
     const packet_kind kind = (packet_kind)get(in, 1);
     (void)get(in, 1); /* the sender, which was compared */
-    /* Requests of a machine that has started again must not keep its player from being dropped, nor packets of one that
-     * has lost this machine (read_frames). */
-    if (kind == PACKET_CHUNKS || quern__netplay_is_out(&netplay->players[sender]))
-        netplay->players[sender].heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    const uint32_t life = (uint32_t)get(in, 4), sequence = (uint32_t)get(in, 4);
+    const uint32_t echoed_life = (uint32_t)get(in, 4), echoed_sequence = (uint32_t)get(in, 4);
+    const uint32_t oldest = netplay->mark_count < QUERN__NETPLAY_MARKS
+                                ? 0
+                                : netplay->marks[netplay->mark_count % QUERN__NETPLAY_MARKS];
+    const bool is_fresh = echoed_life == netplay->life && echoed_sequence >= oldest &&
+                          echoed_sequence <= netplay->sequence && echoed_sequence != 0;
+    bool is_newest;
+    if (!note_sequence(netplay, sender, life, sequence, is_fresh, &is_newest)) return QUERN_OK;
+    if (is_fresh && (member->life == life || quern__netplay_is_out(member)))
+        player->heard_ns = netplay->now_ns;
     if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
     if (kind == PACKET_FRAMES) {
-        read_frames(netplay, in, sender);
+        read_frames(netplay, in, sender, is_fresh, is_newest);
     } else if (kind == PACKET_JOIN) {
-        const uint32_t frame = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
-        if (in->size <= in->end && !netplay->counts.is_joining)
-            return quern__netplay_serve(netplay, jobs, sender, frame, first_missing);
+        const uint32_t id = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
+        if (in->size > in->end || !netplay->is_admitted || !is_newest) return QUERN_OK;
+        player->asked_ns = netplay->now_ns;
+        if (!is_fresh || member->life == life) return QUERN_OK;
+        player->is_dead = !quern__netplay_is_out(member);
+        return quern__netplay_serve(netplay, jobs, sender, id, first_missing);
     } else if (kind == PACKET_CHUNKS) {
         quern__netplay_chunk chunk;
-        if (read_chunk(in, sender, &chunk)) return quern__netplay_take_chunk(netplay, jobs, &chunk);
+        if (is_fresh && read_chunk(in, sender, &chunk))
+            return quern__netplay_take_chunk(netplay, jobs, &chunk);
+    } else if (kind == PACKET_CHANGE && is_fresh) {
+        read_change(netplay, in, sender);
     }
     return QUERN_OK;
 }
@@ -382,7 +525,7 @@ static bool is_valid(const quern_netplay *netplay, packet *in, uint32_t size, ui
     in->size = 0;
     return get(in, 4) == (MAGIC | VERSION << 8) && get(in, 8) == netplay->def.session &&
            sender < netplay->def.player_count && sender != netplay->def.player &&
-           in->bytes[HEADER_BYTES - 1] == sender;
+           in->bytes[SENDER_AT] == sender;
 }
 
 quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Gives the bytes to machines of a netplay session as packets of the other players: a byte with the length, then the
- * packet without head and checksum, which are added. Two machines play, one joins, one has a world that differs. No
+/* Gives the bytes to machines of a netplay session as packets of the other players: a byte with the length, kind and
+ * sender, then what follows the head. Head and checksum are added, such that the packets count as fresh. Two machines play, one joins, one has a world that differs. No
  * packet may crash a machine, and the world of each must be valid after it. */
 
 #include "kit/netplay_internal.h"
@@ -9,12 +9,14 @@
 
 #include <quern/quern.h>
 
-enum { PLAYERS = 3, HEAD_BYTES = 12, SESSION = 7, LENGTH_UNIT = 5 };
+enum { PLAYERS = 3, HEAD_BYTES = 30, NAMES_AT = 12, SESSION = 7, LENGTH_UNIT = 5 };
+enum { KIND_FRAMES = 1, KIND_JOIN = 2, KIND_CHANGE = 5, STEP_ACCEPT = 3 };
 
 typedef struct input {
     const uint8_t *bytes;
     size_t size, at;
     uint64_t now;
+    const quern_netplay *netplay; /* the machine that receives */
 } input;
 
 typedef struct machine {
@@ -47,16 +49,27 @@ static uint32_t receive(void *user_data, uint32_t *out_player, void *bytes, uint
     if (in->at >= in->size || in->bytes[in->at++] == 0) return 0;
     uint32_t length = in->bytes[in->at - 1] * (uint32_t)LENGTH_UNIT;
     if (length > in->size - in->at) length = (uint32_t)(in->size - in->at);
-    if (length < 2 || length + HEAD_BYTES + 4 > capacity_bytes) return 0;
-    const uint64_t head[] = {0x151, SESSION};
-    memcpy(packet, &head[0], 4);
-    memcpy(packet + 4, &head[1], 8);
-    memcpy(packet + HEAD_BYTES, in->bytes + in->at, length);
+    if (length < 2 || length - 2 + HEAD_BYTES + 4 > capacity_bytes) return 0;
+    const uint8_t *names = in->bytes + in->at; /* kind and sender */
+    const uint32_t player = names[1];
+    const uint32_t head[] = {0x251, SESSION, 0},
+                   numbers[] = {names[0] == KIND_JOIN ? 5 : 1, in->netplay->sequence + (uint32_t)in->at + 1,
+                                in->netplay->life, in->netplay->sequence};
+    memcpy(packet, head, 12);
+    memcpy(packet + NAMES_AT, names, 2);
+    memcpy(packet + NAMES_AT + 2, numbers, sizeof numbers);
+    memcpy(packet + HEAD_BYTES, names + 2, length - 2);
     in->at += length;
-    *out_player = packet[HEAD_BYTES + 1];
-    const uint32_t sum = quern__netplay_checksum(SESSION, packet, HEAD_BYTES + length);
-    memcpy(packet + HEAD_BYTES + length, &sum, 4);
-    return HEAD_BYTES + length + 4;
+    length += HEAD_BYTES - 2;
+    /* the table of the machine, which the bytes cannot know */
+    const bool has_table = names[0] == KIND_FRAMES || names[0] == KIND_CHANGE;
+    if (has_table && length >= HEAD_BYTES + 4) memcpy(packet + HEAD_BYTES, &in->netplay->table.id, 4);
+    if (names[0] == KIND_CHANGE && length >= HEAD_BYTES + 17 && packet[HEAD_BYTES + 4] == STEP_ACCEPT)
+        memcpy(packet + HEAD_BYTES + 13, &in->netplay->table.id, 4);
+    *out_player = player;
+    const uint32_t sum = quern__netplay_checksum(SESSION, packet, length);
+    memcpy(packet + length, &sum, 4);
+    return length + 4;
 }
 
 static uint64_t tell_time(void *user_data)
@@ -102,6 +115,7 @@ static void play(const uint8_t *bytes, size_t size, bool joins, uint32_t silent_
     quern_resource inputs;
     input in = {.bytes = bytes};
     open_machine(&played, &in, joins, &inputs);
+    in.netplay = played.netplay;
     for (uint32_t tick = 0; tick < silent_ticks; tick++)
         (void)quern_netplay_advance(played.netplay, NULL, &tick, NULL);
     in.size = size;

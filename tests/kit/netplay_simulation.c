@@ -411,7 +411,8 @@ static void die(simulation *it, const simulation_event *event)
 {
     uint32_t others = 0;
     for (uint32_t i = 0; i < it->plan->player_count; i++)
-        others += i != event->player && plays(it, i);
+        others += i != event->player && plays(it, i) && plays(it, event->player) &&
+                  it->machines[i].netplay->table.id == it->machines[event->player].netplay->table.id;
     /* The last machine that has the world stays: there is nothing to find out about a game without any. */
     if (!it->machines[event->player].is_open || (plays(it, event->player) && others == 0)) return;
     const bool for_ever = event->duration_ms == UINT32_MAX;
@@ -542,7 +543,7 @@ static void fail_standing(simulation *it)
                  " %u: %s%s frame %u confirmed %u present %#x epoch %u;", i,
                  machine->netplay->is_admitted ? "plays" : "joins",
                  machine->is_waiting_for_majority ? " (no majority)" : "", machine->netplay->frame,
-                 machine->netplay->verified, status.present, machine->netplay->epoch);
+                 machine->netplay->verified, status.present, machine->netplay->table.epoch);
     }
     fail(it, "the game does not go on:%s", text);
 }

@@ -312,8 +312,9 @@ static void add_joining(const quern_netplay *netplay, quern__netplay_table *tabl
     member->life = transfer->life;
 }
 
-/* Makes the next table from what all that were asked have reported. */
-static void make_table(const quern_netplay *netplay, quern__netplay_table *out_table)
+/* Makes the next table from what all that were asked have reported. `is_fork`: whether another group may go on and has
+ * precedence. */
+static void make_table(const quern_netplay *netplay, bool is_fork, quern__netplay_table *out_table)
 {
     const quern__netplay_change *change = &netplay->change;
     const uint8_t living = find_living(netplay);
@@ -334,7 +335,7 @@ static void make_table(const quern_netplay *netplay, quern__netplay_table *out_t
     uint32_t lowest = 0;
     while (!has(living, lowest))
         lowest++;
-    if (2 * count(change->asked) <= count(living) && !has(change->asked, lowest)) {
+    if (is_fork || (2 * count(change->asked) <= count(living) && !has(change->asked, lowest))) {
         if (table->fork_count == QUERN__NETPLAY_FORKS)
             memmove(table->forks, table->forks + 1, --table->fork_count * sizeof *table->forks);
         table->forks[table->fork_count++] =
@@ -372,7 +373,9 @@ static void propose(quern_netplay *netplay, uint8_t group)
         if (change->accepted != 0) change->table = change->accepted_table;
     }
     if (!change->is_accepting && change->promised_by == group) {
-        if (change->best == 0) make_table(netplay, &change->table);
+        /* The table that some have accepted may be one of players that are all silent: then this is the other half. */
+        if (change->best == 0 || (quern__netplay_members(&change->table) & group) == 0)
+            make_table(netplay, change->best != 0, &change->table);
         change->is_accepting = true;
         change->accepted = change->ballot;
         change->accepted_table = change->table;

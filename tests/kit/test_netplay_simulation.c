@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Whole games of netplay in virtual time (netplay_simulation.h): those of the first seeds, and those that have failed. */
+#include "tests/kit/netplay_simulation.h"
+#include "tests/support/effort.h"
+#include "tests/support/stress.h"
+
+#include <criterion/criterion.h>
+
+enum { SEEDS = effort(400, 40, 1), KIND_SEEDS = effort(40, 5, 1) };
+
+/* Plays the game of a seed with some of its events. Adds what happened to the sums. */
+static void play_seed(uint64_t seed, uint32_t kinds, uint32_t events, simulation_result *sums)
+{
+    simulation_plan plan;
+    simulation_result result;
+    simulation_draw(seed, kinds, &plan);
+    simulation_run(&plan, events, &result);
+    cr_assert_not(result.has_failed, "./run netplay --simulate 1 --seed %llu --kinds %u: %s",
+                  (unsigned long long)seed, kinds, result.failure);
+    sums->death_count += result.death_count;
+    sums->join_count += result.join_count;
+    sums->cancelled_count += result.cancelled_count;
+    sums->compared_count += result.compared_count;
+}
+
+Test(netplay_simulation, games_go_on_whatever_networks_and_players_do, .timeout = 600)
+{
+    simulation_result sums = {0};
+    const uint64_t first = stress_seed(1); /* QUERN_STRESS_SEED=N: begins with seed N */
+    for (uint64_t seed = first; seed < first + SEEDS; seed++)
+        play_seed(seed, 0, UINT32_MAX, &sums);
+    if (SEEDS < 40) return;
+    cr_assert_gt(sums.death_count, SEEDS);
+    cr_assert_gt(sums.join_count, SEEDS);
+    cr_assert_gt(sums.cancelled_count, SEEDS / 10);
+    cr_assert_gt(sums.compared_count, 100 * SEEDS);
+}
+
+/* Pairs of kinds of events, without the others. */
+Test(netplay_simulation, games_go_on_after_each_pair_of_events, .timeout = 600)
+{
+    simulation_result sums = {0};
+    for (uint32_t a = 0; a < SIMULATION_ABSURD; a++)
+        for (uint32_t b = 0; b <= a; b++)
+            for (uint64_t seed = 1; seed <= KIND_SEEDS / 4 + 1; seed++)
+                play_seed(seed, 1u << a | 1u << b, UINT32_MAX, &sums);
+}
+
+/* Games that have failed, with the events that they needed for it. */
+Test(netplay_simulation, games_that_have_failed_go_on)
+{
+    static const struct {
+        uint64_t seed;
+        uint32_t events;
+    } games[] = {
+        {31, 0x110},      /* a table changed frames that were confirmed */
+        {48, 0x7a},       /* the same, after a split */
+        {70, 0x50000000}, /* a hash of a dropped player, with inputs that it alone had, counted */
+        {332,
+         0xa4}, /* a player was dropped at the frame from which it took part: all waited for its input */
+        {11794, 0x80810},  /* a joining machine waited without a word: too few players were left */
+        {11925, 0x9000},   /* the joining machine had given up the world, and the leader had not noticed */
+        {11925, 0x12c484}, /* the same, when parts of it were still on their way */
+        {22416, 0x6b6020}, /* the last machine accepted a table of players whose machines were gone */
+    };
+    simulation_result sums = {0};
+    for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)
+        play_seed(games[i].seed, 0, games[i].events, &sums);
+}
+
+Test(netplay_simulation, a_game_replays_exactly)
+{
+    simulation_plan plan;
+    simulation_result results[2];
+    simulation_draw(7, 0, &plan);
+    for (int i = 0; i < 2; i++)
+        simulation_run(&plan, UINT32_MAX, &results[i]);
+    cr_assert_eq(results[0].call_count, results[1].call_count);
+    cr_assert_eq(results[0].packet_count, results[1].packet_count);
+    cr_assert_eq(results[0].rerun_count, results[1].rerun_count);
+    cr_assert_eq(results[0].settle_ms, results[1].settle_ms);
+}

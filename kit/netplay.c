@@ -65,14 +65,27 @@ static void set_inputs(quern_netplay *netplay)
            (size_t)netplay->def.player_count * bytes);
 }
 
+/* Notes the hash of the world before the next frame, and those of the inputs since the hash before. */
+static void note_hash(quern_netplay *netplay)
+{
+    const uint32_t interval = netplay->def.hash_interval, bytes = netplay->def.input_bytes;
+    quern__netplay_hash *hash = &netplay->hashes[netplay->frame / interval % QUERN__NETPLAY_HASHES];
+    *hash = (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
+    const uint32_t first = netplay->frame - (interval < netplay->frame ? interval : netplay->frame);
+    if (first < netplay->loaded_frame || interval > QUERN__NETPLAY_WINDOW) return;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        for (uint32_t frame = first; frame < netplay->frame; frame++)
+            hash->inputs[i] = quern__netplay_checksum(
+                hash->inputs[i] + 1, netplay->used[frame % QUERN__NETPLAY_WINDOW] + (size_t)i * bytes,
+                bytes);
+}
+
 /* Saves the world and runs one frame. */
 static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
 {
     quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
     if (result != QUERN_OK) return result;
-    if (netplay->frame % netplay->def.hash_interval == 0)
-        netplay->hashes[netplay->frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
-            (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
+    if (netplay->frame % netplay->def.hash_interval == 0) note_hash(netplay);
     set_inputs(netplay);
     result = quern_schedule_run(netplay->def.schedule, jobs, netplay->def.step_seconds);
     if (result == QUERN_OK) netplay->frame++;
@@ -251,6 +264,10 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     if (result != QUERN_OK || !is_whole) return result;
     result = quern_world_load(netplay->def.world,
                               quern_source_bytes(transfer->bytes.bytes, transfer->total_bytes), &def, NULL);
+    if (result != QUERN_OK && result != QUERN_ERROR_OUT_OF_MEMORY) {
+        netplay->end = QUERN__NETPLAY_DAMAGED;
+        return QUERN_OK;
+    }
     if (result != QUERN_OK) return result;
     /* Everything before the frame of the world is known. */
     netplay->frame = netplay->verified = netplay->loaded_frame = transfer->frame;
@@ -466,32 +483,92 @@ static void compare_recordings(quern_netplay *netplay, quern_jobs *jobs)
 
 /* -------------------------------------------------------------------------------------------- hashes */
 
-/* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs. */
-static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs)
+/* Returns the hash of a player's machine with the index, if it can be compared; NULL otherwise. */
+static const quern__netplay_hash *find_hash(const quern_netplay *netplay, uint32_t player, uint32_t index)
 {
+    const quern__netplay_hash *own = &netplay->hashes[index];
+    const quern__netplay_hash *other =
+        player == netplay->def.player ? own : &netplay->players[player].hashes[index];
+    return own->frame <= netplay->verified && other->frame == own->frame ? other : NULL;
+}
+
+/* Writes which of the machines errs, as far as the hashes with the index tell: a player has sent other inputs to one
+ * machine than to another one, or one machine differs from all others. Sets *player to the machine to report. */
+static void judge(const quern_netplay *netplay, uint32_t index, uint32_t *player, char *text,
+                  size_t text_bytes)
+{
+    const quern__netplay_hash *own = &netplay->hashes[index];
+    uint32_t known = 0, same[QUERN_MAX_NETPLAY_PLAYERS] = {0};
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const quern__netplay_hash *other = find_hash(netplay, i, index);
+        if (other == NULL) continue;
+        known++;
+        for (uint32_t k = 0; k < netplay->def.player_count; k++) {
+            const quern__netplay_hash *third = find_hash(netplay, k, index);
+            same[i] += third != NULL && third->hash == other->hash;
+            if (other->hash == own->hash || k == netplay->def.player || k == i || other->inputs[k] == 0 ||
+                own->inputs[k] == 0 || other->inputs[k] == own->inputs[k])
+                continue;
+            *player = i;
+            snprintf(
+                text, text_bytes,
+                "player %u has sent other inputs to that machine than to this one: end the session, and "
+                "play without that player",
+                k);
+            return;
+        }
+    }
+    const uint32_t most = known - 1;
+    for (uint32_t i = 0; i < netplay->def.player_count && known > 2; i++)
+        if (i != netplay->def.player && find_hash(netplay, i, index) != NULL && same[i] == 1 &&
+            same[netplay->def.player] == most)
+            *player = i;
+    snprintf(text, text_bytes,
+             "%ssome system depends on data outside of the world; record both runs and compare them "
+             "(quern_replay_run)",
+             known > 2 && same[*player] == 1 && same[netplay->def.player] == most
+                 ? "that machine is the odd one out: "
+             : known > 2 && same[netplay->def.player] == 1 && same[*player] == most
+                 ? "this machine is the odd one out: "
+                 : "");
+}
+
+/* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs, when the
+ * hashes of all that play are known, or after some calls. *out_waits: whether it waits for them. */
+static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs, bool *out_waits)
+{
+    enum { MOST_CALLS = 30 };
     uint32_t player = 0, index = QUERN__NETPLAY_HASHES;
+    char reason[256];
+    *out_waits = false;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
-            const quern__netplay_hash *own = &netplay->hashes[k], *other = &netplay->players[i].hashes[k];
-            if (i == netplay->def.player || own->frame > netplay->verified || own->frame != other->frame ||
-                own->hash == other->hash ||
+            const quern__netplay_hash *own = &netplay->hashes[k], *other = find_hash(netplay, i, k);
+            if (other == NULL || own->hash == other->hash ||
                 (index < QUERN__NETPLAY_HASHES && own->frame >= netplay->hashes[index].frame))
                 continue;
             player = i;
             index = k;
         }
     }
-    if (index == QUERN__NETPLAY_HASHES) return QUERN_OK;
+    if (index == QUERN__NETPLAY_HASHES) {
+        netplay->differing_calls = 0;
+        return QUERN_OK;
+    }
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        *out_waits = *out_waits || ((quern__netplay_members(&netplay->table) >> i & 1) != 0 &&
+                                    find_hash(netplay, i, index) == NULL);
+    if (*out_waits && netplay->differing_calls++ < MOST_CALLS) return QUERN_OK;
+    judge(netplay, index, &player, reason, sizeof reason);
     const quern__netplay_hash *own = &netplay->hashes[index];
     const quern__netplay_hash *other = &netplay->players[player].hashes[index];
     netplay->has_diverged = true;
     if (netplay->def.reports) begin_report(netplay, jobs, player, own->frame, own->hash);
-    return quern_error_set(
-        QUERN_ERROR_DIVERGED,
-        "quern_netplay_advance: the world before frame %u has the hash %016llx here and "
-        "%016llx on the machine of player %u: some system depends on data outside of the "
-        "world; record both runs and compare them (quern_replay_run)",
-        own->frame, (unsigned long long)own->hash, (unsigned long long)other->hash, player);
+    return quern_error_set(QUERN_ERROR_DIVERGED,
+                           "quern_netplay_advance: the world before frame %u has the hash %016llx here and "
+                           "%016llx on the machine of player %u: %s",
+                           own->frame, (unsigned long long)own->hash, (unsigned long long)other->hash,
+                           player, reason);
 }
 
 /* ----------------------------------------------------------------------------------------- creating */
@@ -683,7 +760,9 @@ static quern_result check_end(const quern_netplay *netplay)
             "quern_netplay_advance: player %u cannot go on: %s: create a world without entities "
             "and join (quern_netplay_def.joins)",
             netplay->def.player,
-            netplay->end == QUERN__NETPLAY_DROPPED
+            netplay->end == QUERN__NETPLAY_DAMAGED
+                ? "the world that another player has sent cannot be loaded, or it is one of another game"
+            : netplay->end == QUERN__NETPLAY_DROPPED
                 ? "the other players have dropped this one after a silence"
                 : "the player that sent the world has not let this one take part");
     if (netplay->counts.is_joining && quern__netplay_has_passed(netplay, netplay->progressed_ns, 4))
@@ -714,8 +793,9 @@ static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void
     if (netplay->end != QUERN__NETPLAY_GOES_ON) return check_end(netplay);
     if (netplay->counts.is_joining) return check_end(netplay);
     result = correct(netplay, jobs);
-    if (result == QUERN_OK) result = compare_hashes(netplay, jobs);
-    if (result == QUERN_OK) result = run_frames(netplay, jobs, input, out_frame_count);
+    bool waits = false;
+    if (result == QUERN_OK) result = compare_hashes(netplay, jobs, &waits);
+    if (result == QUERN_OK && !waits) result = run_frames(netplay, jobs, input, out_frame_count);
     return result == QUERN_OK ? check_end(netplay) : result;
 }
 

@@ -42,6 +42,9 @@ enum {
 typedef struct quern__netplay_hash {
     uint32_t frame; /* QUERN__NETPLAY_NEVER: none */
     uint64_t hash;
+    /* Hashes of the inputs of each player since the hash before; 0: not known. They show that a player has sent different
+     * inputs to two machines. */
+    uint32_t inputs[QUERN_MAX_NETPLAY_PLAYERS];
 } quern__netplay_hash;
 
 /* Whether and when a player takes part. */
@@ -77,10 +80,12 @@ typedef struct quern__netplay_player {
     uint64_t contact_ns;     /* when that packet arrived */
     uint64_t
         heard_ns; /* when a fresh packet of the member's life arrived; of any life, if the player is out */
-    uint64_t asked_ns; /* when it has last asked for the world; 0: never */
-    uint8_t suspects;  /* members that it does not hear, by its table */
-    bool is_changing;  /* whether it has promised to wait for the next table */
-    bool is_dead;      /* whether a new machine of the player shows that the member's is gone */
+    uint64_t asked_ns;    /* when it has last asked for the world; 0: never */
+    uint8_t suspects;     /* members that it does not hear, by its table */
+    bool is_changing;     /* whether it has promised to wait for the next table */
+    uint64_t preceded_ns; /* since when its table has had precedence over this machine's; 0: it has not */
+    bool is_refused;      /* whether its machine has sent what no machine may send */
+    bool is_dead;         /* whether a new machine of the player shows that the member's is gone */
     unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
 } quern__netplay_player;
 
@@ -127,6 +132,7 @@ typedef struct quern__netplay_chunk {
 typedef enum quern__netplay_end {
     QUERN__NETPLAY_GOES_ON,
     QUERN__NETPLAY_DROPPED,      /* the other players go on without this machine */
+    QUERN__NETPLAY_DAMAGED,      /* the world that arrived cannot be loaded */
     QUERN__NETPLAY_SENDER_SILENT /* the world was loaded, and its sender has not let the player take part */
 } quern__netplay_end;
 
@@ -157,7 +163,8 @@ struct quern_netplay {
     uint32_t verified;   /* see above */
     uint32_t call_count; /* calls that have sent packets */
     bool has_diverged;
-    bool is_admitted; /* whether the player of this machine has taken part */
+    uint32_t differing_calls; /* calls since a hash was found to differ, while others are awaited */
+    bool is_admitted;         /* whether the player of this machine has taken part */
     quern__netplay_end end;
     uint32_t life;
     uint32_t sequence; /* of the last packet that was sent */
@@ -167,11 +174,12 @@ struct quern_netplay {
     uint64_t clock_ns, now_ns;  /* last time of the transport, and time without pauses of this machine */
     uint64_t marked_ns;         /* time of the last mark */
     uint64_t minority_since_ns; /* since when less than half of the members are heard; 0: it is not so */
-    uint64_t
-        progressed_ns;  /* when all inputs of a further frame were known, or a part of the world arrived */
-    uint64_t loaded_ns; /* joining machine: when the world was loaded */
-    uint32_t loaded_frame;       /* first frame of this machine: that of the loaded world, or 0 */
-    uint32_t confirmed;          /* first frame with an input that is not known */
+    uint64_t progressed_ns; /* when the inputs of a further frame were known, or a part of a world came */
+    uint64_t adopted_ns;    /* when the last table was adopted */
+    uint64_t steady_ns;     /* since when all members have heard each other, as far as this machine knows */
+    uint64_t loaded_ns;     /* joining machine: when the world was loaded */
+    uint32_t loaded_frame;  /* first frame of this machine: that of the loaded world, or 0 */
+    uint32_t confirmed;     /* first frame with an input that is not known */
     quern_netplay_status counts; /* only the counting members */
     quern__netplay_table table;
     quern__netplay_change change;
@@ -195,6 +203,9 @@ uint32_t quern__netplay_limit(const quern_netplay *netplay, uint32_t player);
 
 /* Returns the first frame with an input that is not known. */
 uint32_t quern__netplay_find_confirmed(const quern_netplay *netplay);
+
+/* Returns whether a frame number of another machine can be one of this time. */
+bool quern__netplay_is_near(const quern_netplay *netplay, uint32_t frame);
 
 /* Returns the members. */
 uint8_t quern__netplay_members(const quern__netplay_table *table);

@@ -58,6 +58,12 @@ uint32_t quern__netplay_find_confirmed(const quern_netplay *netplay)
     return confirmed;
 }
 
+bool quern__netplay_is_near(const quern_netplay *netplay, uint32_t frame)
+{
+    return frame < QUERN__NETPLAY_NEVER / 2 && frame <= netplay->frame + QUERN__NETPLAY_WINDOW &&
+           netplay->frame <= frame + QUERN__NETPLAY_WINDOW;
+}
+
 /* ------------------------------------------------------------------------------------- which are heard */
 
 static bool has(uint8_t players, uint32_t player)
@@ -123,19 +129,29 @@ uint32_t quern__netplay_find_leader(const quern_netplay *netplay)
     return netplay->def.player_count;
 }
 
+/* Returns whether two members of a group may hear each other. A machine that errs cannot say alone that another one is
+ * silent: without its fresh packets, the other one says the same. */
+static bool hear_each_other(const quern_netplay *netplay, uint32_t a, uint32_t b)
+{
+    if (a == netplay->def.player || b == netplay->def.player) return true;
+    return !has(netplay->players[a].suspects, b) || !has(netplay->players[b].suspects, a);
+}
+
 /* Returns the largest group of members with this machine in which all hear each other. */
 static uint8_t find_group(const quern_netplay *netplay)
 {
     const uint8_t alive = quern__netplay_find_alive(netplay);
-    uint8_t best = 0;
+    uint8_t best = 0, suspected = 0;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (has(alive, i)) suspected |= netplay->players[i].suspects;
+    if ((suspected & alive) == 0) return alive;
     for (uint32_t set = 0; set < 1u << netplay->def.player_count; set++) {
-        bool hear_each_other = has((uint8_t)set, netplay->def.player) && (set & ~(uint32_t)alive) == 0;
-        for (uint32_t i = 0; i < netplay->def.player_count && hear_each_other; i++)
-            if (has((uint8_t)set, i) && i != netplay->def.player &&
-                (netplay->players[i].suspects & set) != 0)
-                hear_each_other = false;
+        bool is_group = has((uint8_t)set, netplay->def.player) && (set & ~(uint32_t)alive) == 0;
+        for (uint32_t i = 0; i < netplay->def.player_count && is_group; i++)
+            for (uint32_t k = 0; k < i && is_group; k++)
+                if (has((uint8_t)set, i) && has((uint8_t)set, k)) is_group = hear_each_other(netplay, i, k);
         /* Of groups of the same size, the first has the lower indices. */
-        if (hear_each_other && count((uint8_t)set) > count(best)) best = (uint8_t)set;
+        if (is_group && count((uint8_t)set) > count(best)) best = (uint8_t)set;
     }
     return best;
 }
@@ -181,12 +197,13 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
     netplay->table = *table;
     netplay->change = (quern__netplay_change){0};
     netplay->minority_since_ns = 0;
-    netplay->progressed_ns = netplay->now_ns;
+    netplay->adopted_ns = netplay->now_ns;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const quern__netplay_member *member = &table->members[i];
         quern__netplay_player *player = &netplay->players[i];
         player->suspects = 0;
         player->is_changing = false;
+        player->preceded_ns = 0;
         if (before.members[i].life != member->life || quern__netplay_is_out(member))
             player->is_dead = false;
         const bool is_out = quern__netplay_is_out(member);
@@ -199,7 +216,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
         player->known_end =
             netplay->is_admitted || i == netplay->def.player ? member->active_from : netplay->loaded_frame;
         player->frame = 0;
-        player->heard_ns = netplay->now_ns;
+        player->heard_ns = netplay->progressed_ns = netplay->now_ns;
         memset(player->acks, 0, sizeof player->acks);
         for (uint32_t k = 0; k < netplay->def.player_count; k++)
             if (k != i) netplay->players[k].acks[i] = netplay->is_admitted ? member->active_from : 0;
@@ -208,6 +225,23 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
                                   !quern__netplay_is_out(&table->members[netplay->transfer.player])))
         quern__netplay_end_transfer(netplay);
     netplay->is_admitted = true;
+}
+
+/* Returns whether a table can be the next one: what it changes is of this time. */
+static bool is_possible(const quern_netplay *netplay, const quern__netplay_table *table)
+{
+    if (table->parent != netplay->table.id || table->epoch != netplay->table.epoch + 1) return false;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const quern__netplay_member *now = &netplay->table.members[i], *then = &table->members[i];
+        const bool is_out = quern__netplay_is_out(now);
+        if (then->active_from != now->active_from &&
+            (!is_out || then->life == 0 || !quern__netplay_is_near(netplay, then->active_from)))
+            return false;
+        if (then->dropped_from != now->dropped_from && !quern__netplay_is_near(netplay, then->dropped_from))
+            return false;
+        if (then->life != now->life && then->active_from == now->active_from) return false;
+    }
+    return true;
 }
 
 void quern__netplay_meet(quern_netplay *netplay, uint32_t sender, const quern__netplay_table *table,
@@ -221,12 +255,19 @@ void quern__netplay_meet(quern_netplay *netplay, uint32_t sender, const quern__n
             adopt(netplay, table);
         return;
     }
-    (void)sender;
-    if (table->id == netplay->table.id) return;
-    if (is_member && table->parent == netplay->table.id)
-        adopt(netplay, table);
-    else if (knows_own && precedes(table, &netplay->table))
-        netplay->end = QUERN__NETPLAY_DROPPED;
+    quern__netplay_player *player = &netplay->players[sender];
+    if (is_member && table->parent == netplay->table.id) {
+        /* Those whom a table lets go on have promised to wait for it. */
+        if (netplay->change.promised != 0 && is_possible(netplay, table)) adopt(netplay, table);
+    } else if (!knows_own || !precedes(table, &netplay->table)) {
+        player->preceded_ns = 0;
+    } else if (player->preceded_ns == 0) {
+        player->preceded_ns = netplay->now_ns;
+    } else if (quern__netplay_has_passed(netplay, player->preceded_ns, 0.125) ||
+               netplay->def.timeout_seconds == 0) {
+        netplay->end =
+            QUERN__NETPLAY_DROPPED; /* the sender says so again: it was no packet of a machine that errs */
+    }
 }
 
 /* ------------------------------------------------------------------------------------------ agreement */
@@ -258,7 +299,11 @@ void quern__netplay_take_accept(quern_netplay *netplay, uint32_t sender, uint32_
                                 const quern__netplay_table *table)
 {
     quern__netplay_change *change = &netplay->change;
-    if (ballot < change->promised || change->promised == 0 || table->parent != netplay->table.id) return;
+    if (ballot < change->promised || change->promised == 0) return;
+    if (!is_possible(netplay, table)) {
+        netplay->players[sender].is_refused = true;
+        return;
+    }
     change->promised = change->accepted = ballot;
     change->accepted_table = *table;
     quern__netplay_send_change(netplay, sender, QUERN__NETPLAY_ACCEPTED, ballot);
@@ -272,6 +317,17 @@ void quern__netplay_take_promise(quern_netplay *netplay, uint32_t sender, uint32
     if (change->ballot == 0 || change->is_accepting) return;
     if (ballot > change->ballot) change->ballot = 0; /* another member has proposed since: ask again */
     if (ballot != change->ballot || !has(change->asked, sender)) return;
+    bool is_possible_report = quern__netplay_is_near(netplay, report->verified[sender]) &&
+                              (report->accepted == 0 || is_possible(netplay, &report->accepted_table));
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (!quern__netplay_is_near(netplay, report->limits[sender][i]) &&
+            (report->limits[sender][i] != QUERN__NETPLAY_NEVER ||
+             !quern__netplay_is_out(&netplay->table.members[i])))
+            is_possible_report = false;
+    if (!is_possible_report) {
+        netplay->players[sender].is_refused = true;
+        return;
+    }
     change->promised_by |= (uint8_t)(1u << sender);
     change->verified[sender] = report->verified[sender];
     memcpy(change->limits[sender], report->limits[sender], sizeof change->limits[sender]);
@@ -345,6 +401,21 @@ static void make_table(const quern_netplay *netplay, bool is_fork, quern__netpla
     quern__netplay_set_id(netplay, table);
 }
 
+/* Returns the members that are heard, and give no inputs though all others wait for them. */
+static uint8_t find_idle(const quern_netplay *netplay)
+{
+    const bool is_at_end = netplay->def.frame_count != 0 && netplay->confirmed >= netplay->def.frame_count;
+    uint8_t idle = 0;
+    if (is_at_end || netplay->transfer.player < netplay->def.player_count ||
+        !quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
+        !quern__netplay_has_passed(netplay, netplay->steady_ns, 6))
+        return 0;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (i != netplay->def.player && quern__netplay_limit(netplay, i) == netplay->confirmed)
+            idle |= (uint8_t)(1u << i);
+    return idle;
+}
+
 /* Returns whether the members should be others, or an agreement was begun and not ended. */
 static bool should_change(const quern_netplay *netplay, uint8_t group)
 {
@@ -352,10 +423,13 @@ static bool should_change(const quern_netplay *netplay, uint8_t group)
     if (group != quern__netplay_members(&netplay->table) || netplay->change.promised != 0) return true;
     if (transfer->player < netplay->def.player_count && transfer->is_loaded) return true;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (has(group, i) && i != netplay->def.player && netplay->players[i].is_changing) return true;
+        if (has(group, i) && i != netplay->def.player && netplay->players[i].is_changing &&
+            quern__netplay_has_passed(netplay, netplay->progressed_ns, 0.25))
+            return true;
     /* All may wait for inputs of a player that is out, which were lost with the machines that knew them. */
     return transfer->player >= netplay->def.player_count &&
-           quern__netplay_has_passed(netplay, netplay->progressed_ns, 3);
+           quern__netplay_has_passed(netplay, netplay->progressed_ns, 3) &&
+           quern__netplay_has_passed(netplay, netplay->adopted_ns, 3);
 }
 
 static void propose(quern_netplay *netplay, uint8_t group)
@@ -394,14 +468,16 @@ void quern__netplay_lead(quern_netplay *netplay)
         netplay->minority_since_ns = 0;
     else if (netplay->minority_since_ns == 0)
         netplay->minority_since_ns = netplay->now_ns;
+    if (find_group(netplay) != quern__netplay_members(&netplay->table))
+        netplay->steady_ns = netplay->now_ns;
     if (quern__netplay_find_leader(netplay) != netplay->def.player) {
         change->ballot = 0;
         return;
     }
-    const uint8_t group = find_group(netplay);
+    const uint8_t group = find_group(netplay) & (uint8_t)~find_idle(netplay);
     bool is_silence_long = true;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (has(living & (uint8_t)~group, i) &&
+        if (has(living & (uint8_t) ~(group | find_idle(netplay)), i) && !netplay->players[i].is_refused &&
             !quern__netplay_has_passed(netplay, netplay->players[i].heard_ns, 1.5))
             is_silence_long = false;
     /* Half of the members go on only if they do not hear the other half for longer. */

@@ -6,8 +6,8 @@
  *            the newest packet from the receiver; at the end u32 checksum of all that precedes
  *   FRAMES   u32 id of the table, u32 id of the receiver's table as last heard, u8 flags, u8 members that the sender does
  *            not hear; the table if the receiver has another one; u32 next frame of the sender; per player u32 first frame
- *            whose input is not known; u8 count of hashes, each u32 frame, u64 hash; runs of inputs: u8 player, u32 first
- *            frame, u8 count, inputs
+ *            whose input is not known; u32 frame of a hash (NEVER: none), u64 hash, per player u32 hash of its inputs; runs
+ *            of inputs: u8 player, u32 first frame, u8 count, inputs
  *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing
  *   CHUNKS   u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
  *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is
@@ -30,7 +30,7 @@ enum {
     HEADER_BYTES = 30,
     SENDER_AT = 13,
     CHECKSUM_BYTES = 4,
-    HASHES_PER_PACKET = 3,
+    HASHES_SENT = 3,
     CALLS_PER_PROBE = 16,
     FLAG_TABLE = 1,    /* the table follows */
     FLAG_CHANGING = 2, /* the sender takes no inputs until there is a new table */
@@ -110,21 +110,18 @@ static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
     netplay->def.transport.send(netplay->def.transport.user_data, player, out->bytes, out->size);
 }
 
-/* Writes the newest hashes of frames that will not change. */
-static void put_hashes(const quern_netplay *netplay, packet *out)
+/* Writes one of the newest hashes of frames that will not change, in turn. */
+static void put_hash(const quern_netplay *netplay, packet *out)
 {
     const uint32_t interval = netplay->def.hash_interval, last = netplay->verified / interval;
-    const uint32_t count_at = out->size;
-    uint32_t count = 0;
-    put(out, 0, 1);
-    for (uint32_t i = 0; i < HASHES_PER_PACKET && i <= last; i++) {
-        const quern__netplay_hash *hash = &netplay->hashes[(last - i) % QUERN__NETPLAY_HASHES];
-        if (hash->frame != (last - i) * interval) continue;
-        put(out, hash->frame, 4);
-        put(out, hash->hash, 8);
-        count++;
-    }
-    out->bytes[count_at] = (unsigned char)count;
+    const uint32_t back = netplay->call_count % HASHES_SENT, number = last >= back ? last - back : 0;
+    const quern__netplay_hash *hash = &netplay->hashes[number % QUERN__NETPLAY_HASHES];
+    const bool has_hash = hash->frame == number * interval && hash->frame <= netplay->verified;
+    put(out, has_hash ? hash->frame : QUERN__NETPLAY_NEVER, 4);
+    if (!has_hash) return;
+    put(out, hash->hash, 8);
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        put(out, hash->inputs[i], 4);
 }
 
 /* Writes the inputs of a player that the receiver lacks, as many as fit. */
@@ -162,7 +159,7 @@ static void send_frames(quern_netplay *netplay, uint32_t receiver)
     put(&out, netplay->frame, 4);
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         put(&out, quern__netplay_limit(netplay, i), 4);
-    put_hashes(netplay, &out);
+    put_hash(netplay, &out);
     put_run(netplay, &out, netplay->def.player, receiver);
     /* Only machines that have heard the last inputs of a player that is out can pass them on. */
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
@@ -359,20 +356,22 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
         player->suspects = (uint8_t)suspects;
         player->is_changing = (flags & FLAG_CHANGING) != 0;
     }
-    /* Packets arrive in any order, and what a machine knows never becomes less. */
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const uint32_t known_end = (uint32_t)get(in, 4);
-        if (in->size <= in->end && known_end > player->acks[i]) player->acks[i] = known_end;
+        /* The newest packet counts, even if it knows less: packets of before may have erred. */
+        if (in->size <= in->end && is_newest &&
+            (known_end == QUERN__NETPLAY_NEVER || quern__netplay_is_near(netplay, known_end)))
+            player->acks[i] = known_end;
     }
     if (in->size > in->end) return;
-    if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
-    const uint32_t hash_count = (uint32_t)get(in, 1);
-    for (uint32_t i = 0; i < hash_count && in->size <= in->end; i++) {
-        const uint32_t hashed_frame = (uint32_t)get(in, 4);
-        const uint64_t hash = get(in, 8);
-        if (in->size <= in->end)
-            player->hashes[hashed_frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
-                (quern__netplay_hash){.frame = hashed_frame, .hash = hash};
+    if (frame > player->frame && quern__netplay_is_near(netplay, frame)) player->frame = frame;
+    quern__netplay_hash hash = {.frame = (uint32_t)get(in, 4)};
+    if (hash.frame != QUERN__NETPLAY_NEVER) {
+        hash.hash = get(in, 8);
+        for (uint32_t i = 0; i < netplay->def.player_count; i++)
+            hash.inputs[i] = (uint32_t)get(in, 4);
+        if (in->size > in->end) return;
+        player->hashes[hash.frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] = hash;
     }
     while (in->size < in->end)
         read_run(netplay, in);
@@ -467,6 +466,7 @@ static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life
             return false;
         player->life = life;
         player->view = 0;
+        player->preceded_ns = 0;
         player->asked_ns = 0;
     }
     player->sequence = sequence;

@@ -159,6 +159,8 @@ struct simulation {
     uint64_t last_trouble_ns; /* end of all that disturbs */
     bool has_deserters;       /* whether a player is gone for ever */
     bool is_healthy;
+    uint32_t broken;    /* players that send absurd fields, now or before: bit i for player i */
+    bool has_been_told; /* whether a player has been told which one it is */
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
@@ -444,6 +446,7 @@ static void begin_event(simulation *it, uint32_t index)
     default:
         it->event_ends_ns[index] = end;
     }
+    if (event->kind == SIMULATION_ABSURD) it->broken |= 1u << event->player;
     if (end > it->last_trouble_ns) it->last_trouble_ns = end;
 }
 
@@ -485,39 +488,54 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
         it->result->cancelled_count++;
         close_machine(it, machine->player,
                       it->now_ns + (50 + random_below(&it->random, 500)) * (uint64_t)MS);
+    } else if (it->broken >> machine->player & 1) {
+        close_machine(it, machine->player, it->now_ns + 500ull * MS);
+    } else if (result == QUERN_ERROR_DIVERGED && it->broken != 0) {
+        char name[24];
+        for (uint32_t i = 0; i < it->plan->player_count; i++) {
+            snprintf(name, sizeof name, "player %u", i);
+            if ((it->broken >> i & 1) != 0 && strstr(message, name) != NULL) it->has_been_told = true;
+        }
+        if (!it->has_been_told)
+            fail(it, "player %u is not told that player bits %#x err: %s", machine->player, it->broken,
+                 message);
     } else {
         fail(it, "player %u: %s", machine->player, message);
     }
 }
 
-/* Returns whether all open machines play together, and the largest frame and the least confirmed one. */
+/* Returns whether all open machines play together, except those that err, and the largest frame and the least confirmed
+ * one. */
 static bool play_together(const simulation *it, uint32_t *out_most, uint32_t *out_least)
 {
     uint32_t open = 0;
     *out_most = 0;
     *out_least = UINT32_MAX;
-    for (uint32_t i = 0; i < it->plan->player_count; i++)
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        if ((it->broken >> i & 1) != 0) continue;
         if (it->machines[i].is_open)
             open |= 1u << i;
         else if (it->machines[i].opens_at_ns != UINT64_MAX)
             return false;
-    for (uint32_t i = 0; i < it->plan->player_count; i++) {
-        quern_netplay_status status;
-        if (!it->machines[i].is_open) continue;
-        if (!plays(it, i)) return false;
-        QUERN_MUST(quern_netplay_get_status(it->machines[i].netplay, &status));
-        if (status.present != open) return false;
-        if (it->machines[i].netplay->frame > *out_most) *out_most = it->machines[i].netplay->frame;
-        if (it->machines[i].netplay->verified < *out_least) *out_least = it->machines[i].netplay->verified;
     }
-    return true;
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        const quern_netplay *netplay = it->machines[i].netplay;
+        quern_netplay_status status;
+        if ((open >> i & 1) == 0) continue;
+        if (!plays(it, i)) return false;
+        QUERN_MUST(quern_netplay_get_status(netplay, &status));
+        if ((status.present & ~it->broken) != open) return false;
+        if (netplay->frame > *out_most) *out_most = netplay->frame;
+        if (netplay->verified < *out_least) *out_least = netplay->verified;
+    }
+    return open != 0 || it->broken != 0;
 }
 
 /* Compares all hashes of confirmed frames of the machines that play together at the end. */
 static void compare_all(simulation *it)
 {
     for (uint32_t i = 0; i < it->plan->player_count; i++)
-        for (uint32_t k = 0; k < i; k++)
+        for (uint32_t k = 0; k < i && ((it->broken >> i | it->broken >> k) & 1) == 0; k++)
             for (uint32_t at = 0; at < HASHES && plays(it, i) && plays(it, k); at++) {
                 const noted_hash *a = &it->machines[i].hashes[at], *b = &it->machines[k].hashes[at];
                 if (a->frame == 0 || a->frame != b->frame) continue;
@@ -609,7 +627,7 @@ static uint32_t find_next(simulation *it)
 static bool play_on(simulation *it, uint64_t end_ns, bool until_together)
 {
     uint32_t first = 0; /* first frame that all play; 0: they do not play together */
-    while (it->now_ns < end_ns && !it->result->has_failed) {
+    while (it->now_ns < end_ns && !it->result->has_failed && !it->has_been_told) {
         const uint32_t next = find_next(it);
         uint32_t most, least;
         begin_events(it);
@@ -668,7 +686,7 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
     }
     (void)play_on(it, last_event_ns(it), false);
     /* Machines that return later, and events that begin at a join, may disturb further. */
-    while (!out_result->has_failed && it->last_trouble_ns > it->now_ns)
+    while (!out_result->has_failed && !it->has_been_told && it->last_trouble_ns > it->now_ns)
         (void)play_on(it, it->last_trouble_ns, false);
     for (uint32_t i = 0; i < plan->player_count; i++)
         it->machines[i].dies_after_calls = 0;
@@ -680,7 +698,8 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
     if (opens_ns > it->now_ns) (void)play_on(it, opens_ns, false);
     it->is_healthy = true;
     const uint64_t healthy_ns = it->now_ns;
-    if (!out_result->has_failed && !play_on(it, it->now_ns + settle_limit_ns(it), true)) {
+    if (!out_result->has_failed && !play_on(it, it->now_ns + settle_limit_ns(it), true) &&
+        !it->has_been_told) {
         /* With a player that is gone for ever, the others may be fewer than half: they must say so. */
         bool all_say_so = it->has_deserters;
         for (uint32_t i = 0; i < plan->player_count; i++)
@@ -688,7 +707,8 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
         if (!all_say_so) fail_standing(it);
     }
     out_result->settle_ms = (it->now_ns - healthy_ns) / MS;
-    compare_all(it);
+    if (!it->has_been_told) compare_all(it);
+    out_result->told_count = it->has_been_told;
     for (uint32_t i = 0; i < plan->player_count; i++) {
         sim_machine *machine = &it->machines[i];
         close_machine(it, i, UINT64_MAX);
@@ -731,6 +751,7 @@ static void draw_event(simulation_plan *plan, random_source *random, uint32_t ki
                        (random_chance(random, 50) ? 0 : random_below(random, plan->timeout_ms * 2));
     event->duration_ms = draw_duration(random, 10, random_chance(random, 10) ? 60000 : 4000);
     event->mask = 1 + random_below(random, (1u << plan->player_count) - 2);
+    if (event->kind == SIMULATION_ABSURD) event->player = (uint32_t)(plan->seed % plan->player_count);
     if (event->kind == SIMULATION_SLOW) event->mask = random_below(random, plan->timeout_ms / 4);
     if (event->kind == SIMULATION_DIE && random_chance(random, 4)) event->duration_ms = UINT32_MAX;
     if (event->kind == SIMULATION_DIE && random_chance(random, 30))

@@ -171,7 +171,7 @@ static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uin
 }
 
 quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
-                                  uint32_t first_missing)
+                                  uint32_t first_missing, const uint8_t *arrived)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
     if (quern__netplay_find_leader(netplay) != netplay->def.player) return QUERN_OK;
@@ -191,19 +191,19 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
     if (transfer->player != player || (id != transfer->id && id != 0)) return QUERN_OK;
     /* Less may have arrived than before: the machine gives up what it has when it hears nothing for too long. */
     transfer->first_missing = id != 0 ? first_missing : 0;
+    memcpy(transfer->arrived, arrived, sizeof transfer->arrived);
     transfer->is_loaded = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
     return QUERN_OK;
 }
 
-/* Makes room for the chunks that may arrive next. Memory grows with what has arrived: the announced size is not to be
- * trusted. */
-static quern_result reserve_chunks(quern_netplay *netplay)
+/* Makes room for the chunks up to one of the window. Memory grows with what has arrived: the announced size is not to
+ * be trusted. */
+static quern_result reserve_chunks(quern_netplay *netplay, uint32_t number)
 {
     static const char zeros[QUERN__NETPLAY_CHUNK] = {0};
     quern__netplay_transfer *transfer = &netplay->transfer;
     const quern_sink sink = quern_sink_bytes(&transfer->bytes);
-    const uint64_t end =
-        ((uint64_t)transfer->first_missing + QUERN__NETPLAY_CHUNKS_AHEAD) * QUERN__NETPLAY_CHUNK;
+    const uint64_t end = ((uint64_t)number + 1) * QUERN__NETPLAY_CHUNK;
     transfer->bytes.allocator = netplay->allocator;
     while (transfer->bytes.size_bytes < end && transfer->bytes.size_bytes < transfer->total_bytes)
         if (!sink.write(sink.user_data, zeros, sizeof zeros))
@@ -237,18 +237,27 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
                                               .frame = chunk->frame,
                                               .total_bytes = chunk->total_bytes};
     transfer->heard_ns = netplay->progressed_ns = netplay->now_ns;
-    const quern_result result = reserve_chunks(netplay);
-    if (result != QUERN_OK) return result;
     const uint32_t left = chunk->offset < chunk->total_bytes ? chunk->total_bytes - chunk->offset : 0;
     const uint32_t expected = left < QUERN__NETPLAY_CHUNK ? left : QUERN__NETPLAY_CHUNK;
+    const uint32_t at = number - transfer->first_missing;
     if (chunk->offset % QUERN__NETPLAY_CHUNK == 0 && expected > 0 && chunk->size_bytes == expected &&
-        number >= transfer->first_missing &&
-        number - transfer->first_missing < QUERN__NETPLAY_CHUNKS_AHEAD) {
+        number >= transfer->first_missing && at < QUERN__NETPLAY_CHUNK_WINDOW) {
+        const quern_result result = reserve_chunks(netplay, number);
+        if (result != QUERN_OK) return result;
         memcpy((char *)transfer->bytes.bytes + chunk->offset, chunk->bytes, chunk->size_bytes);
-        transfer->arrived |= 1u << (number - transfer->first_missing);
+        transfer->arrived[at / 8] |= (uint8_t)(1u << at % 8);
     }
-    for (; (transfer->arrived & 1) != 0; transfer->arrived >>= 1)
-        transfer->first_missing++;
+    uint32_t done = 0;
+    while (done < QUERN__NETPLAY_CHUNK_WINDOW && (transfer->arrived[done / 8] >> done % 8 & 1) != 0)
+        done++;
+    transfer->first_missing += done;
+    for (uint32_t i = 0; i < QUERN__NETPLAY_CHUNK_WINDOW && done > 0; i++) {
+        const uint32_t from = i + done;
+        const bool has_arrived =
+            from < QUERN__NETPLAY_CHUNK_WINDOW && (transfer->arrived[from / 8] >> from % 8 & 1) != 0;
+        transfer->arrived[i / 8] &= (uint8_t) ~(1u << i % 8);
+        transfer->arrived[i / 8] |= (uint8_t)(has_arrived << i % 8);
+    }
     *out_whole = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
     return QUERN_OK;
 }
@@ -735,12 +744,32 @@ static bool may_run(const quern_netplay *netplay)
            netplay->frame < (uint64_t)quern__netplay_find_confirmed(netplay) + netplay->def.max_rollback;
 }
 
+/* Returns whether this machine skips a frame because it is ahead of another one: by half of the difference between what
+ * both see, since a packet takes as long in one direction as in the other. Otherwise a machine with the faster clock
+ * would have to correct all predictions. */
+static bool is_early(quern_netplay *netplay)
+{
+    enum { TWICE_FRAMES = 3, CALLS = 12 };
+    int32_t most = 0;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const quern__netplay_player *player = &netplay->players[i];
+        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->table.members[i]) &&
+            player->ahead - player->their_ahead > most)
+            most = player->ahead - player->their_ahead;
+    }
+    netplay->early_calls = most >= TWICE_FRAMES ? netplay->early_calls + 1 : 0;
+    if (netplay->early_calls < CALLS) return false;
+    netplay->early_calls = 0;
+    return true;
+}
+
 static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                                uint32_t *out_frame_count)
 {
     enum { MOST_FRAMES = 8 };
     quern_result result = QUERN_OK;
     *out_frame_count = 0;
+    if (is_early(netplay)) return QUERN_OK;
     while (result == QUERN_OK && *out_frame_count < MOST_FRAMES && may_run(netplay) &&
            (*out_frame_count == 0 || is_behind(netplay))) {
         give_input(netplay, input);

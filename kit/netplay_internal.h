@@ -29,10 +29,12 @@
 #include <quern/archive.h>
 
 enum {
-    QUERN__NETPLAY_WINDOW = 256,      /* frames in each ring; a power of two */
-    QUERN__NETPLAY_HASHES = 8,        /* hashes that are kept */
-    QUERN__NETPLAY_CHUNK = 1024,      /* bytes of the world in one packet */
-    QUERN__NETPLAY_CHUNKS_AHEAD = 16, /* chunks that are sent from the first missing one on */
+    QUERN__NETPLAY_WINDOW = 256, /* frames in each ring; a power of two */
+    QUERN__NETPLAY_HASHES = 8,   /* hashes that are kept */
+    QUERN__NETPLAY_CHUNK = 1024, /* bytes of the world in one packet */
+    QUERN__NETPLAY_CHUNKS_PER_CALL = 16,
+    QUERN__NETPLAY_CHUNK_WINDOW =
+        256, /* chunks that may arrive in any order, from the first missing one on */
     QUERN__NETPLAY_FORKS = 6,
     QUERN__NETPLAY_MARKS = 8, /* sequence numbers by time, eight in a timeout */
     QUERN__NETPLAY_NEVER = INT32_MAX
@@ -69,8 +71,10 @@ typedef struct quern__netplay_table {
 } quern__netplay_table;
 
 typedef struct quern__netplay_player {
-    uint32_t known_end; /* first frame whose input is not known */
-    uint32_t frame;     /* the player's next frame, as last heard */
+    uint32_t known_end;  /* first frame whose input is not known */
+    uint32_t frame;      /* the player's next frame, as last heard */
+    int32_t ahead;       /* frames by which this machine was ahead of that one, when it was last heard */
+    int32_t their_ahead; /* the same, as that machine sees it */
     uint32_t acks
         [QUERN_MAX_NETPLAY_PLAYERS]; /* known_end of each player on this player's machine, as last heard */
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of the player's machine */
@@ -107,16 +111,18 @@ typedef struct quern__netplay_change {
 
 /* The world on its way from the host to a joining player, or a recording on its way between two machines. */
 typedef struct quern__netplay_transfer {
-    uint32_t player;         /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
-    uint32_t life;           /* of its machine */
-    uint32_t id;             /* number of the transfer, of its sender */
-    bool is_loaded;          /* host: whether the joining machine has all */
-    uint32_t frame;          /* frame of the world */
-    uint32_t total_bytes;    /* size of the archive; 0 while it is not known */
-    uint32_t first_missing;  /* first chunk that the joining machine lacks */
-    uint32_t sender;         /* joining machine: the player that sends the world */
-    uint64_t heard_ns;       /* joining machine: when the last chunk arrived */
-    uint32_t arrived;        /* joining machine: bit i: chunk first_missing + i has arrived */
+    uint32_t player;        /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
+    uint32_t life;          /* of its machine */
+    uint32_t id;            /* number of the transfer, of its sender */
+    bool is_loaded;         /* host: whether the joining machine has all */
+    uint32_t frame;         /* frame of the world */
+    uint32_t total_bytes;   /* size of the archive; 0 while it is not known */
+    uint32_t first_missing; /* first chunk that the joining machine lacks */
+    uint32_t sender;        /* joining machine: the player that sends the world */
+    uint64_t heard_ns;      /* joining machine: when the last chunk arrived */
+    /* joining machine: bit i of byte k: chunk first_missing + 8 * k + i has arrived; sender: the same, as last heard */
+    uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8];
+    uint32_t next;           /* sender: next chunk to send */
     quern_byte_buffer bytes; /* host: the archive; joining machine: what has arrived, in its place */
 } quern__netplay_transfer;
 
@@ -150,6 +156,7 @@ typedef struct quern__netplay_divergence {
     quern_byte_buffer recording;     /* of this machine */
     /* by player: first chunk of the recording that the player's machine lacks; NEVER: it has asked for none */
     uint32_t wanted[QUERN_MAX_NETPLAY_PLAYERS];
+    uint32_t next[QUERN_MAX_NETPLAY_PLAYERS]; /* chunk to send next to the player's machine */
     uint32_t start; /* frame before which the recordings start; NEVER: not known yet */
     bool is_whole;  /* whether the recording of the other machine has arrived */
     quern_netplay_report report;
@@ -159,9 +166,10 @@ struct quern_netplay {
     quern_netplay_def def;
     quern_allocator allocator;
     quern_history *history;
-    uint32_t frame;      /* next frame to run */
-    uint32_t verified;   /* see above */
-    uint32_t call_count; /* calls that have sent packets */
+    uint32_t frame;       /* next frame to run */
+    uint32_t verified;    /* see above */
+    uint32_t call_count;  /* calls that have sent packets */
+    uint32_t early_calls; /* calls in which this machine was ahead of another one */
     bool has_diverged;
     uint32_t differing_calls; /* calls since a hash was found to differ, while others are awaited */
     bool is_admitted;         /* whether the player of this machine has taken part */
@@ -244,7 +252,7 @@ void quern__netplay_lead(quern_netplay *netplay);
 /* The leader's side: answers a request for the world, of a transfer with an id (0: none yet). Requests of other players
  * than that of the transfer wait. */
 quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
-                                  uint32_t first_missing);
+                                  uint32_t first_missing, const uint8_t *arrived);
 
 /* Ends the transfer, if there is one. */
 void quern__netplay_end_transfer(quern_netplay *netplay);

@@ -216,6 +216,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
         player->known_end =
             netplay->is_admitted || i == netplay->def.player ? member->active_from : netplay->loaded_frame;
         player->frame = 0;
+        player->ahead = player->their_ahead = 0;
         player->heard_ns = netplay->progressed_ns = netplay->now_ns;
         memset(player->acks, 0, sizeof player->acks);
         for (uint32_t k = 0; k < netplay->def.player_count; k++)

@@ -5,10 +5,12 @@
  *   all      u32 magic, u64 session, u8 kind, u8 sender; u32 life and u32 sequence number of the packet, and the same of
  *            the newest packet from the receiver; at the end u32 checksum of all that precedes
  *   FRAMES   u32 id of the table, u32 id of the receiver's table as last heard, u8 flags, u8 members that the sender does
- *            not hear; the table if the receiver has another one; u32 next frame of the sender; per player u32 first frame
+ *            not hear; the table if the receiver has another one; u32 next frame of the sender; u8 frames by which it is
+ *            ahead of the receiver, plus 128; per player u32 first frame
  *            whose input is not known; u32 frame of a hash (NEVER: none), u64 hash, per player u32 hash of its inputs; runs
  *            of inputs: u8 player, u32 first frame, u8 count, inputs
- *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing
+ *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing, 32 bytes with a bit for each chunk that has
+ *            arrived from that one on
  *   CHUNKS   u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
  *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is
  *            arriving (NEVER: none), u32 first chunk that is missing
@@ -157,6 +159,8 @@ static void send_frames(quern_netplay *netplay, uint32_t receiver)
     put(&out, quern__netplay_members(&netplay->table) & (uint8_t)~quern__netplay_find_alive(netplay), 1);
     if (has_other_table) put_table(netplay, &out, &netplay->table);
     put(&out, netplay->frame, 4);
+    const int32_t ahead = netplay->players[receiver].ahead;
+    put(&out, (uint32_t)(ahead < -100 ? 28 : ahead > 100 ? 228 : ahead + 128), 1);
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         put(&out, quern__netplay_limit(netplay, i), 4);
     put_hash(netplay, &out);
@@ -177,6 +181,7 @@ static void send_join(quern_netplay *netplay)
         begin_packet(netplay, &out, PACKET_JOIN, i);
         put(&out, transfer->player == QUERN__NETPLAY_NEVER || transfer->sender != i ? 0 : transfer->id, 4);
         put(&out, transfer->first_missing, 4);
+        put_bytes(&out, transfer->arrived, sizeof transfer->arrived);
         send_packet(netplay, &out, i);
     }
 }
@@ -201,23 +206,42 @@ void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__
     send_packet(netplay, &out, player);
 }
 
-/* Sends a player the next chunks of the world or of a recording, from the first missing one on. */
-static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t id, uint32_t frame,
-                        const quern_byte_buffer *bytes, uint32_t first_missing)
+/* What send_chunks sends. */
+typedef struct chunk_source {
+    uint32_t id, frame;
+    const quern_byte_buffer *bytes;
+    uint32_t first_missing;
+    const uint8_t *arrived; /* bits of chunks from first_missing on; NULL: none is known to have arrived */
+    uint32_t *next;         /* chunk to begin with */
+} chunk_source;
+
+/* Sends a player the next chunks of the world or of a recording that have not arrived, in turn: after those of the window
+ * the first missing ones again. */
+static void send_chunks(quern_netplay *netplay, uint32_t player, const chunk_source *source)
 {
-    for (uint32_t i = 0; i < QUERN__NETPLAY_CHUNKS_AHEAD; i++) {
+    const uint32_t first = source->first_missing;
+    const uint64_t size_bytes = source->bytes->size_bytes;
+    const uint64_t chunk_count = (size_bytes + QUERN__NETPLAY_CHUNK - 1) / QUERN__NETPLAY_CHUNK;
+    if (first >= chunk_count) return;
+    const uint32_t window = chunk_count - first < QUERN__NETPLAY_CHUNK_WINDOW
+                                ? (uint32_t)(chunk_count - first)
+                                : QUERN__NETPLAY_CHUNK_WINDOW;
+    uint32_t sent = 0;
+    for (uint32_t i = 0; i < window && sent < QUERN__NETPLAY_CHUNKS_PER_CALL; i++) {
+        if (*source->next < first || *source->next - first >= window) *source->next = first;
+        const uint32_t number = (*source->next)++, at = number - first;
+        const uint64_t offset = (uint64_t)number * QUERN__NETPLAY_CHUNK, left = size_bytes - offset;
         packet out;
-        const uint64_t offset = ((uint64_t)first_missing + i) * QUERN__NETPLAY_CHUNK;
-        if (offset >= bytes->size_bytes) return;
-        const uint64_t left = bytes->size_bytes - offset;
+        if (source->arrived != NULL && (source->arrived[at / 8] >> at % 8 & 1) != 0) continue;
         begin_packet(netplay, &out, PACKET_CHUNKS, player);
-        put(&out, id, 4);
-        put(&out, frame, 4);
-        put(&out, bytes->size_bytes, 4);
+        put(&out, source->id, 4);
+        put(&out, source->frame, 4);
+        put(&out, size_bytes, 4);
         put(&out, offset, 4);
-        put_bytes(&out, (const char *)bytes->bytes + offset,
+        put_bytes(&out, (const char *)source->bytes->bytes + offset,
                   left < QUERN__NETPLAY_CHUNK ? (uint32_t)left : QUERN__NETPLAY_CHUNK);
         send_packet(netplay, &out, player);
+        sent++;
     }
 }
 
@@ -234,9 +258,12 @@ static void send_report(quern_netplay *netplay, uint32_t player)
     put(&out, divergence->start, 4);
     put(&out, divergence->is_whole ? QUERN__NETPLAY_NEVER : netplay->transfer.first_missing, 4);
     send_packet(netplay, &out, player);
-    if (divergence->wanted[player] != QUERN__NETPLAY_NEVER)
-        send_chunks(netplay, player, 0, divergence->start, &divergence->recording,
-                    divergence->wanted[player]);
+    if (divergence->wanted[player] == QUERN__NETPLAY_NEVER) return;
+    send_chunks(netplay, player,
+                &(chunk_source){.frame = divergence->start,
+                                .bytes = &divergence->recording,
+                                .first_missing = divergence->wanted[player],
+                                .next = &netplay->divergence.next[player]});
 }
 
 void quern__netplay_send(quern_netplay *netplay)
@@ -248,8 +275,13 @@ void quern__netplay_send(quern_netplay *netplay)
     }
     const quern__netplay_transfer *transfer = &netplay->transfer;
     if (transfer->player != QUERN__NETPLAY_NEVER && !netplay->has_diverged)
-        send_chunks(netplay, transfer->player, transfer->id, transfer->frame, &transfer->bytes,
-                    transfer->first_missing);
+        send_chunks(netplay, transfer->player,
+                    &(chunk_source){.id = transfer->id,
+                                    .frame = transfer->frame,
+                                    .bytes = &transfer->bytes,
+                                    .first_missing = transfer->first_missing,
+                                    .arrived = transfer->arrived,
+                                    .next = &netplay->transfer.next});
     /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again,
      * and a machine that joins has to return the number of a packet. */
     const bool probes = netplay->call_count++ % CALLS_PER_PROBE == 0;
@@ -352,6 +384,11 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
         !is_member(&netplay->table, sender, life))
         return;
     const uint32_t frame = (uint32_t)get(in, 4);
+    const int32_t ahead = (int32_t)get(in, 1) - 128;
+    if (is_newest && quern__netplay_is_near(netplay, frame)) {
+        player->ahead = (int32_t)netplay->frame - (int32_t)frame;
+        player->their_ahead = ahead;
+    }
     if (is_newest) {
         player->suspects = (uint8_t)suspects;
         player->is_changing = (flags & FLAG_CHANGING) != 0;
@@ -496,11 +533,14 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
         read_frames(netplay, in, sender, is_fresh, is_newest);
     } else if (kind == PACKET_JOIN) {
         const uint32_t id = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
+        uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8];
+        for (uint32_t i = 0; i < sizeof arrived; i++)
+            arrived[i] = (uint8_t)get(in, 1);
         if (in->size > in->end || !netplay->is_admitted || !is_newest) return QUERN_OK;
         player->asked_ns = netplay->now_ns;
         if (!is_fresh || member->life == life) return QUERN_OK;
         player->is_dead = !quern__netplay_is_out(member);
-        return quern__netplay_serve(netplay, jobs, sender, id, first_missing);
+        return quern__netplay_serve(netplay, jobs, sender, id, first_missing, arrived);
     } else if (kind == PACKET_CHUNKS) {
         quern__netplay_chunk chunk;
         if (is_fresh && read_chunk(in, sender, &chunk))

@@ -469,7 +469,7 @@ static void note_hashes(simulation *it, const sim_machine *machine)
 static void check_result(simulation *it, sim_machine *machine, quern_result result)
 {
     const quern_netplay *netplay = machine->netplay;
-    const uint64_t most_packets = 2ull * PLAYERS + 4 + QUERN__NETPLAY_CHUNKS_AHEAD * 2;
+    const uint64_t most_packets = 2ull * PLAYERS + 4 + QUERN__NETPLAY_CHUNKS_PER_CALL * 2;
     if (machine->sent_in_call > most_packets)
         fail(it, "player %u sends %llu packets in one call", machine->player,
              (unsigned long long)machine->sent_in_call);

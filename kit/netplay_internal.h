@@ -170,6 +170,7 @@ struct quern_netplay {
     uint32_t verified;    /* see above */
     uint32_t call_count;  /* calls that have sent packets */
     uint32_t early_calls; /* calls in which this machine was ahead of another one */
+    uint8_t idle;         /* members that are heard, and give no inputs though all wait for them */
     bool has_diverged;
     uint32_t differing_calls; /* calls since a hash was found to differ, while others are awaited */
     bool is_admitted;         /* whether the player of this machine has taken part */

@@ -198,6 +198,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
     netplay->change = (quern__netplay_change){0};
     netplay->minority_since_ns = 0;
     netplay->adopted_ns = netplay->now_ns;
+    netplay->idle = 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const quern__netplay_member *member = &table->members[i];
         quern__netplay_player *player = &netplay->players[i];
@@ -475,10 +476,13 @@ void quern__netplay_lead(quern_netplay *netplay)
         change->ballot = 0;
         return;
     }
-    const uint8_t group = find_group(netplay) & (uint8_t)~find_idle(netplay);
+    /* While this machine takes no inputs, it cannot tell which members give none. */
+    if (change->promised == 0) netplay->idle = find_idle(netplay);
+    uint8_t group = find_group(netplay);
+    if (2 * count(group & (uint8_t)~netplay->idle) > count(living)) group &= (uint8_t)~netplay->idle;
     bool is_silence_long = true;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (has(living & (uint8_t) ~(group | find_idle(netplay)), i) && !netplay->players[i].is_refused &&
+        if (has(living & (uint8_t) ~(group | netplay->idle), i) && !netplay->players[i].is_refused &&
             !quern__netplay_has_passed(netplay, netplay->players[i].heard_ns, 1.5))
             is_silence_long = false;
     /* Half of the members go on only if they do not hear the other half for longer. */

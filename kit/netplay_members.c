@@ -301,7 +301,11 @@ void quern__netplay_take_accept(quern_netplay *netplay, uint32_t sender, uint32_
                                 const quern__netplay_table *table)
 {
     quern__netplay_change *change = &netplay->change;
-    if (ballot < change->promised || change->promised == 0) return;
+    if (change->promised == 0) return;
+    if (ballot < change->promised) { /* the sender learns that it has to propose with a higher ballot */
+        quern__netplay_send_change(netplay, sender, QUERN__NETPLAY_PROMISE, change->promised);
+        return;
+    }
     if (!is_possible(netplay, table)) {
         netplay->players[sender].is_refused = true;
         return;
@@ -316,9 +320,11 @@ void quern__netplay_take_promise(quern_netplay *netplay, uint32_t sender, uint32
 {
     quern__netplay_change *change = &netplay->change;
     if (ballot > change->newest) change->newest = ballot;
-    if (change->ballot == 0 || change->is_accepting) return;
-    if (ballot > change->ballot) change->ballot = 0; /* another member has proposed since: ask again */
-    if (ballot != change->ballot || !has(change->asked, sender)) return;
+    if (change->ballot != 0 && ballot > change->ballot)
+        change->ballot = 0; /* another member has proposed since: ask again */
+    if (change->ballot == 0 || change->is_accepting || ballot != change->ballot ||
+        !has(change->asked, sender))
+        return;
     bool is_possible_report = quern__netplay_is_near(netplay, report->verified[sender]) &&
                               (report->accepted == 0 || is_possible(netplay, &report->accepted_table));
     for (uint32_t i = 0; i < netplay->def.player_count; i++)

@@ -63,6 +63,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {11925, 0x9000},   /* the joining machine had given up the world, and the leader had not noticed */
         {11925, 0x12c484}, /* the same, when parts of it were still on their way */
         {22416, 0x6b6020}, /* the last machine accepted a table of players whose machines were gone */
+        {54105,
+         0x9}, /* a member had promised a higher ballot of its own, and the leader did not learn of it */
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)

@@ -61,6 +61,15 @@ typedef struct quern__netplay_fork {
     uint32_t epoch, id;
 } quern__netplay_fork;
 
+/* The messages of an agreement; netplay_members.c explains them. */
+typedef enum quern__netplay_step {
+    QUERN__NETPLAY_NONE,
+    QUERN__NETPLAY_PROPOSE,
+    QUERN__NETPLAY_PROMISE,
+    QUERN__NETPLAY_ACCEPT,
+    QUERN__NETPLAY_ACCEPTED
+} quern__netplay_step;
+
 typedef struct quern__netplay_table {
     uint32_t epoch;  /* number of tables before it */
     uint32_t id;     /* hash of the rest */
@@ -88,8 +97,9 @@ typedef struct quern__netplay_player {
     uint8_t suspects;     /* members that it does not hear, by its table */
     bool is_changing;     /* whether it has promised to wait for the next table */
     uint64_t preceded_ns; /* since when its table has had precedence over this machine's; 0: it has not */
-    bool is_refused;      /* whether its machine has sent what no machine may send */
-    bool is_dead;         /* whether a new machine of the player shows that the member's is gone */
+    quern__netplay_step answer; /* message that the player is to get after all packets have been read */
+    bool is_refused;            /* whether its machine has sent what no machine may send */
+    bool is_dead;               /* whether a new machine of the player shows that the member's is gone */
     unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
 } quern__netplay_player;
 
@@ -279,12 +289,6 @@ uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, u
 quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs);
 
 /* Sends a message of an agreement; netplay_packet.c lists what each says. */
-typedef enum quern__netplay_step {
-    QUERN__NETPLAY_PROPOSE = 1,
-    QUERN__NETPLAY_PROMISE,
-    QUERN__NETPLAY_ACCEPT,
-    QUERN__NETPLAY_ACCEPTED
-} quern__netplay_step;
 void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__netplay_step step,
                                 uint32_t ballot);
 

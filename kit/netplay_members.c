@@ -133,7 +133,8 @@ uint32_t quern__netplay_find_leader(const quern_netplay *netplay)
  * silent: without its fresh packets, the other one says the same. */
 static bool hear_each_other(const quern_netplay *netplay, uint32_t a, uint32_t b)
 {
-    if (a == netplay->def.player || b == netplay->def.player) return true;
+    if (a == netplay->def.player) return !has(netplay->players[b].suspects, a);
+    if (b == netplay->def.player) return !has(netplay->players[a].suspects, b);
     return !has(netplay->players[a].suspects, b) || !has(netplay->players[b].suspects, a);
 }
 
@@ -204,6 +205,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
         quern__netplay_player *player = &netplay->players[i];
         player->suspects = 0;
         player->is_changing = false;
+        player->answer = QUERN__NETPLAY_NONE;
         player->preceded_ns = 0;
         if (before.members[i].life != member->life || quern__netplay_is_out(member))
             player->is_dead = false;
@@ -294,7 +296,7 @@ void quern__netplay_take_propose(quern_netplay *netplay, uint32_t sender, uint32
         if (ballot != change->promised) change->ballot = 0;
         promise(netplay, ballot);
     }
-    quern__netplay_send_change(netplay, sender, QUERN__NETPLAY_PROMISE, change->promised);
+    netplay->players[sender].answer = QUERN__NETPLAY_PROMISE;
 }
 
 void quern__netplay_take_accept(quern_netplay *netplay, uint32_t sender, uint32_t ballot,
@@ -303,7 +305,7 @@ void quern__netplay_take_accept(quern_netplay *netplay, uint32_t sender, uint32_
     quern__netplay_change *change = &netplay->change;
     if (change->promised == 0) return;
     if (ballot < change->promised) { /* the sender learns that it has to propose with a higher ballot */
-        quern__netplay_send_change(netplay, sender, QUERN__NETPLAY_PROMISE, change->promised);
+        netplay->players[sender].answer = QUERN__NETPLAY_PROMISE;
         return;
     }
     if (!is_possible(netplay, table)) {
@@ -312,7 +314,7 @@ void quern__netplay_take_accept(quern_netplay *netplay, uint32_t sender, uint32_
     }
     change->promised = change->accepted = ballot;
     change->accepted_table = *table;
-    quern__netplay_send_change(netplay, sender, QUERN__NETPLAY_ACCEPTED, ballot);
+    netplay->players[sender].answer = QUERN__NETPLAY_ACCEPTED;
 }
 
 void quern__netplay_take_promise(quern_netplay *netplay, uint32_t sender, uint32_t ballot,

@@ -34,6 +34,7 @@ enum {
     CHECKSUM_BYTES = 4,
     HASHES_SENT = 3,
     CALLS_PER_PROBE = 16,
+    MOST_SEQUENCE_STEP = 1 << 20,
     FLAG_TABLE = 1,    /* the table follows */
     FLAG_CHANGING = 2, /* the sender takes no inputs until there is a new table */
     FLAGS = FLAG_TABLE | FLAG_CHANGING
@@ -290,6 +291,11 @@ void quern__netplay_send(quern_netplay *netplay)
         const bool is_out = quern__netplay_is_out(&netplay->table.members[i]);
         const bool asks = player->asked_ns != 0 && !quern__netplay_has_passed(netplay, player->asked_ns, 1);
         if (i == netplay->def.player) continue;
+        if (player->answer != QUERN__NETPLAY_NONE)
+            quern__netplay_send_change(netplay, i, player->answer,
+                                       player->answer == QUERN__NETPLAY_PROMISE ? netplay->change.promised
+                                                                                : netplay->change.accepted);
+        netplay->players[i].answer = QUERN__NETPLAY_NONE;
         if (probes || !is_out || asks) send_frames(netplay, i);
         if (netplay->has_diverged && netplay->def.reports && !is_out) send_report(netplay, i);
     }
@@ -494,6 +500,8 @@ static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life
     quern__netplay_player *player = &netplay->players[sender];
     *out_newest = true;
     if (player->life == life) {
+        /* No machine sends so many packets between two that arrive: the number would hide all later ones. */
+        if (sequence > player->sequence && sequence - player->sequence > MOST_SEQUENCE_STEP) return false;
         if (sequence <= player->sequence) {
             *out_newest = false;
             return true;

@@ -23,24 +23,25 @@
  * Between calls of quern_netplay_advance a program may read the world, and must not change it.
  *
  * Machines compare hashes of frames whose inputs are all known. If they differ, quern_netplay_advance returns DIVERGED,
- * and the message names the frame and the player. With `reports`, both machines then find the first frame that differs,
- * exchange recordings of it (<quern/replay.h>), and name component and entity; see quern_netplay_get_report.
+ * and the message names the frame, and the player who has sent different inputs to two machines, or the machine that
+ * differs from all others. With `reports`, both machines then find the first frame that differs, exchange recordings of it
+ * (<quern/replay.h>), and name component and entity; see quern_netplay_get_report.
  *
  * The transport is a set of functions of the program. It may lose, delay, repeat and reorder packets. Packets have a
  * checksum, and a packet that is damaged, or of another session, is ignored. They are not encrypted or signed: let the
  * transport do that where players are not trusted.
  *
- * Players that fall silent. After timeout_seconds without a packet, the present player with the lowest index, the
- * *host*, drops the player: from the last frame whose input the host has, the player's inputs are zero, on all
- * machines. If the host is silent as well, the next player is the host. Without a timeout, the others wait. If two
- * groups of players lose each other, each drops the other. When they hear each other again, the smaller group gets
- * CANCELLED; of two equal ones, that without the lowest index.
+ * Players that fall silent. At least half of the players agree to drop those of which no packet has arrived for
+ * timeout_seconds: from the same frame on, their inputs are zero, on all machines. Frames that are confirmed never change.
+ * A machine that hears less than half waits, and quern_netplay_advance returns UNAVAILABLE after two timeouts. If two halves
+ * lose each other, both go on; when they hear each other again, the one without the lowest index gets CANCELLED. Without a
+ * timeout, the others wait. The timeout should be several times as long as a packet takes to arrive and be answered.
  *
  * Joining. A machine that was dropped, or that was absent from the start (`absent`), creates a world without entities,
- * and netplay with `joins`. It asks for the world until the host sends it, as an archive with the state of the
- * schedule. The others wait meanwhile. The machine runs its first frame when the host has let its player take part. If
+ * and netplay with `joins`. It asks for the world until another machine sends it, as an archive with the state of the
+ * schedule. The others wait meanwhile. The machine runs its first frame when the others have let its player take part. If
  * the sender of the world falls silent before that, the machine asks again; if it has loaded the world already, it gets
- * CANCELLED. The timeout should be several times as long as a packet takes to arrive and be answered.
+ * CANCELLED. A machine that joins shows that the player's earlier one is gone: it is dropped at once.
  *
  * Threads: main, between frames. */
 
@@ -156,10 +157,11 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  * NULL, receives the number of new frames that ran: 0 if the call waits for other players.
  *
  * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED
- * (the others have dropped this player, the sender of the world has fallen silent, or another player was dropped at a frame
- * before the loaded world: create a new world and join); those of quern_history_save, quern_history_restore, quern_schedule_run and,
- * when a player joins, of quern_world_save and quern_world_load. After other errors than DIVERGED and CANCELLED, the call
- * can be repeated. */
+ * (the others have dropped this player, or the world that it got cannot be loaded, or its sender has not let it take part:
+ * create a new world and join); UNAVAILABLE (less than half of the players are heard for two timeouts, or a joining player
+ * has got no world for four: the call can be repeated, and succeeds when enough are heard); those of quern_history_save,
+ * quern_history_restore, quern_schedule_run and, when a player joins, of quern_world_save. After other errors than DIVERGED
+ * and CANCELLED, the call can be repeated. */
 QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                                              uint32_t *out_frame_count);
 

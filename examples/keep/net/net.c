@@ -246,5 +246,6 @@ bool net_step(Net *net, quern_jobs *jobs, uint32_t *out_step_count)
         finish_report(net, jobs);
     else if (result != QUERN_OK)
         snprintf(net->message, sizeof net->message, "%s", quern_error_message());
-    return result == QUERN_OK && !end_game(net);
+    /* Too few of the others are heard: the game goes on when they are heard again. */
+    return (result == QUERN_OK || result == QUERN_ERROR_UNAVAILABLE) && !end_game(net);
 }

@@ -749,7 +749,7 @@ static bool may_run(const quern_netplay *netplay)
  * would have to correct all predictions. */
 static bool is_early(quern_netplay *netplay)
 {
-    enum { TWICE_FRAMES = 3, CALLS = 12 };
+    enum { TWICE_FRAMES = 3, EARLY_CALLS_MOST = 12 };
     int32_t most = 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const quern__netplay_player *player = &netplay->players[i];
@@ -758,7 +758,7 @@ static bool is_early(quern_netplay *netplay)
             most = player->ahead - player->their_ahead;
     }
     netplay->early_calls = most >= TWICE_FRAMES ? netplay->early_calls + 1 : 0;
-    if (netplay->early_calls < CALLS) return false;
+    if (netplay->early_calls < EARLY_CALLS_MOST) return false;
     netplay->early_calls = 0;
     return true;
 }

@@ -165,9 +165,9 @@ struct simulation {
 
 __attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
 {
+    if (it->result->has_failed) return;
     char text[SIMULATION_TEXT_BYTES - 32];
     va_list arguments;
-    if (it->result->has_failed) return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -736,7 +736,8 @@ static uint32_t draw_duration(random_source *random, uint32_t least, uint32_t mo
 static void draw_event(simulation_plan *plan, random_source *random, uint32_t kinds)
 {
     simulation_event *event = &plan->events[plan->event_count];
-    *event = (simulation_event){.player = random_below(random, plan->player_count)};
+    const uint32_t player_count = plan->player_count > 2 ? plan->player_count : 2;
+    *event = (simulation_event){.player = random_below(random, player_count)};
     const uint32_t die_weight = 5; /* in ten: deaths and returns are the hard part */
     do {
         event->kind = random_chance(random, die_weight * 10)
@@ -751,7 +752,7 @@ static void draw_event(simulation_plan *plan, random_source *random, uint32_t ki
                        (random_chance(random, 50) ? 0 : random_below(random, plan->timeout_ms * 2));
     event->duration_ms = draw_duration(random, 10, random_chance(random, 10) ? 60000 : 4000);
     event->mask = 1 + random_below(random, (1u << plan->player_count) - 2);
-    if (event->kind == SIMULATION_ABSURD) event->player = (uint32_t)(plan->seed % plan->player_count);
+    if (event->kind == SIMULATION_ABSURD) event->player = (uint32_t)(plan->seed % player_count);
     if (event->kind == SIMULATION_SLOW) event->mask = random_below(random, plan->timeout_ms / 4);
     if (event->kind == SIMULATION_DIE && random_chance(random, 4)) event->duration_ms = UINT32_MAX;
     if (event->kind == SIMULATION_DIE && random_chance(random, 30))

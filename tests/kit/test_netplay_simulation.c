@@ -63,6 +63,7 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {11925, 0x9000},   /* the joining machine had given up the world, and the leader had not noticed */
         {11925, 0x12c484}, /* the same, when parts of it were still on their way */
         {22416, 0x6b6020}, /* the last machine accepted a table of players whose machines were gone */
+        {100145, 0x5},     /* a machine that had paused answered each of many messages in one call */
         {54105,
          0x9}, /* a member had promised a higher ballot of its own, and the leader did not learn of it */
     };

@@ -305,7 +305,7 @@ void quern__must_end(const char *call, const char *file, int line)
     if (file == NULL)
         quern__log(QUERN_LOG_ERROR, "%s; called by %s", quern_error_message(), call);
     else
-        quern__log(QUERN_LOG_ERROR, "%s:%d: %s; called by QUERN_MUST(%s)", file, line, quern_error_message(),
-                   call);
+        quern__log(QUERN_LOG_ERROR, "%s:%d: %s; called by QUERN_MUST(%s)", file, line,
+                   quern_error_message(), call);
     abort();
 }

@@ -544,10 +544,7 @@ static void construct_required(const row_batch *batch)
             k++;
         if (k < archived->component_count && archived->component_indices[k] == column->component_index)
             continue;
-        quern__type_construct(
-            column->type,
-            quern__location_value(batch->first_location, column->offset_bytes, column->size_bytes),
-            batch->count);
+        quern__type_construct(column->type, quern__column_at(column, batch->first_location), batch->count);
     }
 }
 

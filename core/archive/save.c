@@ -458,14 +458,14 @@ static void save_rows(quern__saving *saving, const quern__saved_components *set,
                       const quern__archetype *archetype, uint32_t slot, uint32_t first, uint32_t count)
 {
     const quern__components *components = &saving->world->storage.components;
-    const quern__chunk *chunk = archetype->slots[slot].chunk;
+    const quern__chunk *chunk = quern__slot_chunk(&archetype->slots[slot]);
     const uintptr_t location = quern__location_make(chunk, first);
     quern__byte_writer *writer = quern__saving_begin_rows(saving, set, count);
     quern__write(writer, quern__archetype_entities(archetype, chunk) + first, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < set->component_count; i++) {
         const quern__column_position position =
             quern__archetype_column_position(archetype, set->component_indices[i]);
-        if (position.offset_bytes != 0)
+        if (position.offset_lines != 0)
             quern__write(writer, quern__position_value(position, location),
                          (size_t)count * position.size_bytes);
     }

@@ -35,14 +35,15 @@ uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash)
 static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_slot *slot, uint64_t hash,
                           uint32_t first_handle_high)
 {
-    const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+    const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
     hash = quern__hash_word(hash, slot->row_count);
     for (uint32_t row = 0; row < slot->row_count; row++)
         hash = quern__hash_word(hash, quern__entity_to_relative(entities[row], first_handle_high));
     for (uint32_t c = 0; c < archetype->column_count; c++) {
         const quern__column *column = &archetype->columns[c];
         for (uint32_t row = 0; row < slot->row_count; row++)
-            hash = quern__type_hash(column->type, hash, quern__column_value(column, slot->chunk, row),
+            hash = quern__type_hash(column->type, hash,
+                                    quern__column_value(column, quern__slot_chunk(slot), row),
                                     first_handle_high);
     }
     return hash;
@@ -228,7 +229,7 @@ static void add_values(hashing *it, const quern__archetype *archetype, const que
     const quern__column *column = &archetype->columns[quern__archetype_column(archetype, index)];
     const uint64_t name = quern__hash_string(component->type.name);
     for (uint32_t row = 0; row < slot->row_count; row++) {
-        const char *value = quern__column_value(column, slot->chunk, row);
+        const char *value = quern__column_value(column, quern__slot_chunk(slot), row);
         quern_entity target;
         if (component->managed.relation == NULL) {
             rows->sums[row] += quern__hash_word(name, hash_value(it, &component->type, value));
@@ -244,7 +245,7 @@ static void add_values(hashing *it, const quern__archetype *archetype, const que
 static void add_edges(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
                       const quern__component *component, row_sums *rows)
 {
-    const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+    const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
     const uint64_t name = quern__hash_string(component->type.name);
     for (uint32_t row = 0; row < slot->row_count; row++) {
         const quern__edge_list *targets =
@@ -293,7 +294,7 @@ static void add_row_flags(const hashing *it, const quern__archetype *archetype, 
 static void add_names(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
                       row_sums *rows)
 {
-    const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+    const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
     for (uint32_t row = 0; row < slot->row_count && it->storage->names->count > 0; row++) {
         const quern__name *name = quern__names_of(it->storage->names, quern_entity_index(entities[row]));
         if (name != NULL) rows->sums[row] += quern__hash_word(2, quern__hash_string(name->text));
@@ -318,7 +319,7 @@ static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32
     uint64_t sum = 0;
     for (uint32_t row = 0; row < slot->row_count; row++) {
         uint64_t id;
-        memcpy(&id, quern__column_value(ids, slot->chunk, row), sizeof id);
+        memcpy(&id, quern__column_value(ids, quern__slot_chunk(slot), row), sizeof id);
         sum += quern__hash_word(quern__hash_word(3, id), rows.sums[row]);
     }
     return sum;

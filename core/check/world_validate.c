@@ -310,27 +310,26 @@ static quern_result validate_chunk(const quern__storage *storage, const quern__a
                                    uint32_t i)
 {
     const quern__chunk_slot *slot = &archetype->slots[i];
-    REQUIRE(slot->chunk->archetype == archetype && slot->chunk->index == i,
-            "the header of chunk %u of archetype %u was overwritten", i, archetype->index);
-    REQUIRE(quern__chunk_index_at((uintptr_t)slot->chunk) == i,
+    REQUIRE(quern__chunk_archetype(quern__slot_chunk(slot)) == archetype,
+            "the slab has chunk %u of archetype %u as that of another archetype", i, archetype->index);
+    REQUIRE(quern__chunk_index_at(&archetype->shape, (uintptr_t)quern__slot_chunk(slot)) == i,
             "the slab has chunk %u of archetype %u as number %u", i, archetype->index,
-            quern__chunk_index_at((uintptr_t)slot->chunk));
+            quern__chunk_index_at(&archetype->shape, (uintptr_t)quern__slot_chunk(slot)));
     bool is_last = i + 1 == archetype->chunk_count;
-    REQUIRE(slot->row_count == archetype->row_capacity ||
-                (is_last && slot->row_count > 0 && slot->row_count < archetype->row_capacity),
+    REQUIRE(slot->row_count == archetype->shape.row_capacity ||
+                (is_last && slot->row_count > 0 && slot->row_count < archetype->shape.row_capacity),
             "chunk %u of %u of archetype %u has %u rows of %u", i, archetype->chunk_count, archetype->index,
-            slot->row_count, archetype->row_capacity);
+            slot->row_count, archetype->shape.row_capacity);
     for (uint32_t row = 0; row < slot->row_count; row++) {
-        const quern__chunk *chunk = slot->chunk;
+        const quern__chunk *chunk = quern__slot_chunk(slot);
         quern_entity entity = quern__archetype_entities(archetype, chunk)[row];
         const quern__record *record = quern__entities_find(&storage->entities, entity);
         REQUIRE(record != NULL, "archetype %u, chunk %u, row %u holds handle %#llx, which is not alive",
-                archetype->index, chunk->index, row, (unsigned long long)entity.bits);
+                archetype->index, i, row, (unsigned long long)entity.bits);
         REQUIRE(record->location == quern__location_make(chunk, row) &&
                     record->archetype_number == archetype->number,
                 "entity %u:%u is in archetype %u, chunk %u, row %u, but its record points elsewhere",
-                quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index,
-                row);
+                quern_entity_index(entity), quern_entity_generation(entity), archetype->index, i, row);
     }
     return QUERN_OK;
 }
@@ -384,8 +383,7 @@ static quern_result validate_bit_columns(const quern__archetype *archetype)
     REQUIRE(archetype->tracks_changes,
             "archetype %u has bit columns, but does not track changes, so changes do not update them",
             archetype->index);
-    REQUIRE(row_bits->slot_capacity >= archetype->slot_capacity &&
-                row_bits->row_capacity == archetype->row_capacity,
+    REQUIRE(row_bits->slot_capacity >= archetype->slot_capacity && row_bits->shape == &archetype->shape,
             "the bit columns of archetype %u are too small for its rows", archetype->index);
     for (uint32_t slot = 0; slot < row_bits->slot_capacity; slot++)
         for (uint32_t i = 0; i < row_bits->count; i++) {
@@ -406,7 +404,7 @@ static quern_result validate_lane(const quern__archetype *archetype, const quern
     const uint64_t latest = of_rows > of_component ? of_rows : of_component;
     uint64_t *items =
         quern__row_version(archetype->row_versions, archetype->row_versions->offsets[lane->version_index],
-                           quern__location_make(rows->chunk, 0));
+                           (uintptr_t)quern__slot_chunk(rows));
     for (uint32_t row = 0; row < rows->row_count; row++) {
         const uint64_t of_group = *quern__row_group(items, row);
         REQUIRE(items[row] <= of_rows || items[row] <= of_group,
@@ -435,7 +433,7 @@ static quern_result validate_row_versions(const quern__storage *storage, const q
     }
     REQUIRE(versions == NULL || (archetype->tracks_changes && versions->lane_count == count &&
                                  versions->slot_capacity >= archetype->held_count &&
-                                 versions->row_capacity == archetype->row_capacity),
+                                 versions->row_capacity == archetype->shape.row_capacity),
             "the versions of the rows of archetype %u do not fit it", archetype->index);
     for (uint32_t slot = 0; versions != NULL && slot < archetype->chunk_count; slot++)
         for (uint32_t i = 0; i < versions->lane_count; i++) {
@@ -526,7 +524,8 @@ static quern_result validate_places(const quern__storage *storage)
             const quern__column_position position =
                 quern__archetype_column_position(archetype, table->component_index);
             const quern__column_position kept = table->positions[archetype->number];
-            REQUIRE(kept.offset_bytes == position.offset_bytes && kept.size_bytes == position.size_bytes,
+            REQUIRE(kept.offset_lines == position.offset_lines && kept.run_mask == position.run_mask &&
+                        kept.size_bytes == position.size_bytes,
                     "a table of places has component %u of archetype %u in the wrong place",
                     table->component_index, i);
         }
@@ -665,7 +664,7 @@ quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t 
     *out_stats = (quern_archetype_stats){
         .component_count = archetype->component_count,
         .row_bytes = row_bytes(archetype),
-        .row_capacity = archetype->row_capacity,
+        .row_capacity = archetype->shape.row_capacity,
         .chunk_count = archetype->chunk_count,
         .held_count = archetype->held_count,
         .entity_count = rows,

@@ -33,8 +33,6 @@ typedef struct bulk_create {
 
 static void call_fill(quern_world *world, const bulk_create *create, const new_rows *rows)
 {
-    quern__chunk *chunk = quern__chunk_of(rows->first);
-    uint32_t row = quern__location_row(rows->first);
     quern__plain_context context = {
         .scope = {.accessor = create->accessor, .storage = &world->storage, .caller = QUERN__CALLER_FILL},
         .world = world,
@@ -44,12 +42,10 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
         .count = rows->count,
         .fill_index = rows->number,
         .context = (quern_context *)&context,
-        .entities = quern__archetype_entities(rows->archetype, chunk) + row,
-        .first_row = row,
         .term_count = create->component_count,
-        .chunk = (char *)chunk,
         .columns = create->view_columns,
     };
+    quern__view_set_rows(&view, rows->archetype, rows->first, rows->count);
     quern__world_set_locked(world, true); /* the other rows do not exist yet */
     create->fill(view.context, &view);
     quern__world_set_locked(world, false);
@@ -78,10 +74,11 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
                              rows.count);
         if (create->fill != NULL) call_fill(world, create, &rows);
         if (out_entities == NULL) continue;
-        const quern_entity *handles = quern__archetype_entities(archetype, quern__chunk_of(rows.first)) +
-                                      quern__location_row(rows.first);
+        const quern_entity *handles =
+            quern__row_handle(archetype, quern__archetype_row(archetype, rows.first));
         memcpy(out_entities + rows.number, handles, rows.count * sizeof *handles);
     }
+    quern__rows_gather_if_large(storage);
     return QUERN_OK;
 }
 
@@ -120,10 +117,10 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
     quern_view_column columns[QUERN_MAX_TERMS];
     quern__accessor accessor = {.name = NULL};
     for (uint32_t i = 0; i < component_count; i++) {
-        const quern__column_position position =
-            archetype->column_positions[quern__component_index(components[i])];
-        columns[i] = (quern_view_column){.offset_bytes = position.offset_bytes,
-                                         .size_bytes = position.size_bytes,
+        const uint32_t column = quern__archetype_column(archetype, quern__component_index(components[i]));
+        const quern__column *position = column < QUERN__COLUMN_TAG ? &archetype->columns[column] : NULL;
+        columns[i] = (quern_view_column){.offset_bytes = position != NULL ? position->offset_bytes : 0,
+                                         .size_bytes = position != NULL ? position->size_bytes : 0,
                                          .access = QUERN_ACCESS_WRITE,
                                          .present = true,
                                          .is_checked = QUERN_CHECKS};
@@ -252,7 +249,8 @@ static quern_result list_sources(quern__storage *storage, quern__relation *relat
     quern__cascade *cascade = &storage->relations->cascade;
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
-        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
+        const quern_entity *handles =
+            quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[i]));
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++) {
             const uint32_t slot = quern_entity_index(handles[row]);
             result = quern__cascade_add(cascade, storage, slot);

@@ -180,14 +180,6 @@ static bool find_relation(const quern_world *world, const quern_component *compo
     return true;
 }
 
-static void set_layout(const quern__create_list *list, quern__archetype *archetype,
-                       quern__create_layout *out_layout)
-{
-    out_layout->archetype = archetype;
-    for (uint32_t i = 0; i < list->count; i++)
-        out_layout->columns[i] = archetype->column_positions[quern__component_index(list->components[i])];
-}
-
 /* Lists the components with values that the archetype has because listed ones require them. Returns false if they do not
  * fit the cache. */
 static bool list_required(const quern_world *world, const quern_component *components, uint32_t count,
@@ -223,6 +215,7 @@ static quern__create_list *cache_list(quern_world *world, const quern_component 
         const quern__type *type =
             quern__components_type(&world->storage.components, quern__component_index(components[i]));
         list->components[i] = components[i];
+        list->indices[i] = (uint16_t)quern__component_index(components[i]);
         list->has_handles |=
             type->has_entity_fields && !quern__components_is_managed(&world->storage.components,
                                                                      quern__component_index(components[i]));
@@ -231,7 +224,7 @@ static quern__create_list *cache_list(quern_world *world, const quern_component 
     list->required_count = required_count;
     list->is_special = list->has_handles || required_count > 0;
     memcpy(list->required, required, sizeof list->required);
-    if (relation == NULL) set_layout(list, archetype, &list->layouts[0]);
+    if (relation == NULL) list->archetypes[0] = archetype;
     return lists->latest = list;
 }
 
@@ -251,7 +244,7 @@ static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quer
     quern_result result = quern__rows_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
     *out_entity = quern__row_arrive(storage, archetype, &location);
-    *out_row = quern__row_of(location);
+    *out_row = quern__archetype_row(archetype, location);
     return QUERN_OK;
 }
 
@@ -266,28 +259,28 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
 }
 
 QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create_list *list,
-                                   const quern__create_layout *layout, const void *const *values,
-                                   quern__row row)
+                                   quern__archetype *archetype, const void *const *values, quern__row row)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        const quern__column_position column = layout->columns[i];
+        const quern__column_position *column = &archetype->column_positions[list->indices[i]];
         const void *value = values != NULL ? values[i] : NULL;
-        if (column.offset_bytes == 0) continue;
+        if (column->offset_lines == 0) continue;
         if (QUERN__LIKELY(value != NULL && list->types[i] == NULL))
-            quern__copy_value(quern__row_value(column, row), value, column.size_bytes);
+            quern__copy_value(quern__row_value(column, row), value, column->size_bytes);
         else
-            quern__fill_component(&world->storage, layout->archetype, quern__row_location(row),
-                                  quern__component_index(list->components[i]), value, 1);
+            quern__fill_component(&world->storage, archetype, quern__row_location(row), list->indices[i],
+                                  value, 1);
     }
 }
 
-QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const quern__create_list *list,
-                                                     const quern__create_layout *layout,
-                                                     const void *const *values, quern_entity *out_entity)
+QUERN__ALWAYS_INLINE quern_result create_in(quern_world *world, const quern__create_list *list,
+                                            quern__archetype *archetype, const void *const *values,
+                                            quern_entity *out_entity)
 {
     quern__row row = {0};
-    quern_result result = create_raw(&world->storage, layout->archetype, out_entity, &row);
-    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, layout, values, row);
+    quern_result result = create_raw(&world->storage, archetype, out_entity, &row);
+    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, archetype, values, row);
+    quern__rows_gather_if_large(&world->storage); /* not before: values may be in the storage */
     return result;
 }
 
@@ -348,23 +341,20 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
 /* Whether creating an entity with this target needs no preparation by prepare_related: the archetype is
  * cached, and a slot and the pages of links exist. */
 static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
-                               quern_entity target, const quern__create_layout *layout)
+                               quern_entity target, const quern__archetype *archetype)
 {
-    return layout->archetype != NULL && quern__entities_has_unreserved_slot(&storage->entities) &&
+    return archetype != NULL && quern__entities_has_unreserved_slot(&storage->entities) &&
            quern__links_has_page(links, quern_entity_index(target)) &&
            quern__links_has_page(links, quern__entities_next_slot(&storage->entities));
 }
 
 static QUERN__SLOW_PATH quern_result prepare_related(quern_world *world, const quern__create_list *list,
                                                      const void *const *values, quern_entity target,
-                                                     quern__create_layout *layout)
+                                                     quern__archetype **archetype)
 {
     quern_result result = QUERN_OK;
-    if (layout->archetype == NULL) { /* find the archetype of the level, and cache it */
-        quern__archetype *archetype;
-        result = world_ensure_related_archetype(world, list->components, values, list->count, &archetype);
-        if (result == QUERN_OK) set_layout(list, archetype, layout);
-    }
+    if (*archetype == NULL)
+        result = world_ensure_related_archetype(world, list->components, values, list->count, archetype);
     if (result == QUERN_OK) result = reserve_slot(&world->storage);
     return result == QUERN_OK ? reserve_links(&world->storage, list->relation, target) : result;
 }
@@ -380,12 +370,11 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
     if (QUERN__UNLIKELY(quern__entities_find(&world->storage.entities, target) == NULL))
         return world_check_target(world, relation, &target);
     const uint32_t level = quern__relation_source_level(relation, quern_entity_index(target));
-    quern__create_layout *layout = &list->layouts[level];
+    quern__archetype **archetype = &list->archetypes[level];
     quern_result result = QUERN_OK;
-    if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, layout)))
-        result = prepare_related(world, list, values, target, layout);
-    if (QUERN__LIKELY(result == QUERN_OK))
-        result = create_with_layout(world, list, layout, values, out_entity);
+    if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, *archetype)))
+        result = prepare_related(world, list, values, target, archetype);
+    if (QUERN__LIKELY(result == QUERN_OK)) result = create_in(world, list, *archetype, values, out_entity);
     if (QUERN__LIKELY(result == QUERN_OK)) link_new(relation, *out_entity, target, level);
     return result;
 }
@@ -423,6 +412,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
         link_new(relation, *out_entity, target,
                  quern__relation_source_level(relation, quern_entity_index(target)));
     }
+    quern__rows_gather_if_large(storage);
     return QUERN_OK;
 }
 
@@ -434,7 +424,7 @@ static inline quern_result create_plainly(quern_world *world, quern__create_list
     if (list->relation != NULL) return create_related(world, list, values, out_entity);
     const quern_result result = reserve_slot(&world->storage);
     return QUERN__LIKELY(result == QUERN_OK)
-               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
+               ? create_in(world, list, list->archetypes[0], values, out_entity)
                : result;
 }
 
@@ -531,13 +521,9 @@ static inline void prefetch_row(const quern__storage *storage, uint32_t slot)
     const quern__record *record = quern__entities_record(&storage->entities, slot);
     if (record->location == 0) return; /* destroyed already: the list contains it twice */
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    const quern__row row = quern__row_of(record->location);
-    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, row));
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        QUERN__PREFETCH_WRITE(
-            quern__column_value(column, quern__chunk_of(record->location), (uint32_t)row.index));
-    }
+    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, quern__archetype_row(archetype, record->location)));
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        QUERN__PREFETCH_WRITE(quern__column_at(&archetype->columns[i], record->location));
 }
 
 /* -------------------------------------------------------------------------------- lists of entities */
@@ -669,7 +655,8 @@ static quern_result add_rows(quern__cascade *cascade, const quern__storage *stor
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
-        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
+        const quern_entity *handles =
+            quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[i]));
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++)
             result = quern__cascade_add(cascade, storage, quern_entity_index(handles[row]));
     }

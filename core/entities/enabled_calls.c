@@ -23,7 +23,7 @@ enum {
     STACK_WORDS = 128  /* words of changed bits that fit the stack */
 };
 
-/* State of one call. The last three members cache the bit column of the latest entity's archetype, since consecutive
+/* State of one call. The last members cache the bit column of the latest entity's archetype, since consecutive
  * entities mostly have the same archetype. */
 typedef struct enable_call {
     const quern__storage *storage;
@@ -36,6 +36,7 @@ typedef struct enable_call {
     uint32_t cached_number; /* number of the cached archetype; UINT32_MAX: none */
     uint32_t slot_words;
     uint64_t *words; /* bits of the first chunk */
+    const quern__run_shape *shape;
 } enable_call;
 
 /* Consecutive entities of the list. Since lists are unordered, their records are scattered in memory: those of a
@@ -82,6 +83,7 @@ static QUERN__NO_INLINE bool find_bit_column(enable_call *it, const quern__recor
     it->cached_number = record->archetype_number;
     it->words = quern__bit_column_words(row_bits, bit_column, 0);
     it->slot_words = row_bits->slot_words;
+    it->shape = &archetype->shape;
     it->has_listeners |= archetype->versions.items != NULL;
     return true;
 }
@@ -94,6 +96,7 @@ static inline uint32_t locate_bits(enable_call *it, const record_batch *from, ro
     uint32_t cached_number = it->cached_number;
     size_t slot_words = it->slot_words;
     uint64_t *words = it->words;
+    const quern__run_shape *shape = it->shape;
     row_bit *next = out_bits;
     for (const quern__record *const *at = from->records; next < out_bits + count; at++, entity++, next++) {
         const quern__record *record = *at;
@@ -104,9 +107,11 @@ static inline uint32_t locate_bits(enable_call *it, const record_batch *from, ro
             cached_number = it->cached_number;
             slot_words = it->slot_words;
             words = it->words;
+            shape = it->shape;
         }
-        next->words = words + quern__chunk_index_at(location) * slot_words;
-        next->row = quern__location_row(location);
+        assert(shape != NULL); /* no archetype has the number that stands for none */
+        next->words = words + quern__chunk_index_at(shape, location) * slot_words;
+        next->row = quern__location_row(shape, location);
     }
     return (uint32_t)(next - out_bits);
 }

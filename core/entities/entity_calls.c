@@ -157,6 +157,7 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     quern__fill_component(storage, plan->target, location, quern__component_index(component), value, 1);
     quern__fill_required(plan, quern__component_index(component), location, 1);
     quern__row_move(storage, entity, record, plan, location);
+    quern__rows_gather_if_large(storage); /* not before: the value may be in the storage */
     return QUERN_OK;
 }
 
@@ -199,7 +200,7 @@ QUERN__ALWAYS_INLINE quern_result move_along_edge(const component_change it, que
         return change_slowly(it);
     if (QUERN__UNLIKELY(!quern__row_append(edge->target, &to))) return change_slowly(it);
     if (it.adds && it.value != NULL)
-        quern__copy_value(quern__row_value(edge->added, to), it.value, edge->added.size_bytes);
+        quern__copy_value(quern__row_value(&edge->added, to), it.value, edge->added.size_bytes);
     return quern__row_move_plain(&it.world->storage, source, it.entity, it.record, edge, to);
 }
 
@@ -394,7 +395,7 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
         return set_slowly(world, entity, component, value);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t index = quern__components_unchecked_index(&world->storage.components, component);
-    if (quern__storage_value(archetype, record->location, index) == NULL)
+    if (quern__archetype_column_position(archetype, index).offset_lines == 0)
         return move_by_edge((component_change){world, entity, record, component, value, true, set_slowly},
                             archetype);
     if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components, index)))

@@ -153,7 +153,8 @@ static bool list_entities(const quern__storage *storage, entity_list *list)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         for (uint32_t c = 0; c < archetype->chunk_count; c++) {
-            const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[c].chunk);
+            const quern_entity *handles =
+                quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[c]));
             for (uint32_t row = 0; row < archetype->slots[c].row_count; row++) {
                 const uint32_t slot = quern_entity_index(handles[row]);
                 const bool is_root =
@@ -372,8 +373,10 @@ static quern_result reserve_rows(quern_world *world, const quern_component *comp
     if (result != QUERN_OK) return result;
     archetype->asked_count = archetype->held_count;
     quern__rows_unreserve(storage, archetype);
-    for (uint32_t i = archetype->chunk_count; i < archetype->held_count; i++)
-        quern__touch_pages(archetype->slots[i].chunk, QUERN__CHUNK_BYTES);
+    const uint32_t run_length = 1u << archetype->shape.shift;
+    for (uint32_t i = 0; i < archetype->held_count; i += run_length)
+        if (i + run_length > archetype->chunk_count)
+            quern__touch_pages(archetype->slots[i].run, (size_t)run_length * QUERN__CHUNK_BYTES);
     return QUERN_OK;
 }
 

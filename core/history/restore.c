@@ -70,7 +70,7 @@ static quern_result find_targets(restore *it)
                              .saved = saved,
                              .base = is_made ? NULL : base_list(it)[archetype->index],
                              .is_made = is_made};
-        assert(archetype->row_capacity == saved->row_capacity);
+        assert(archetype->shape.row_capacity == saved->row_capacity);
     }
     if (it->order_differs && !quern__storage_reserve_archetypes(storage, count))
         return quern__history_fail_memory("archetypes");
@@ -131,7 +131,7 @@ static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
             quern__hooks_exist(&column->type->hooks)
                 ? add_column_restore(history, (quern__column_restore){i, slot, c})
                 : quern__history_add_transfer(
-                      history, quern__column_value(column, archetype->slots[slot].chunk, 0),
+                      history, quern__column_value(column, quern__slot_chunk(&archetype->slots[slot]), 0),
                       quern__page_memory(&history->store, pages[c]), (size_t)rows * column->size_bytes);
         if (!is_listed) return false;
     }
@@ -255,7 +255,8 @@ static void destroy_values(const restore *it, const restore_target *target)
             const quern__column *column = &archetype->columns[i];
             if (column->type->hooks.destroy == NULL) continue;
             if (has_rows && has_same_column(it, target, slot, i)) continue;
-            quern__type_destroy(column->type, quern__column_value(column, archetype->slots[slot].chunk, 0),
+            quern__type_destroy(column->type,
+                                quern__column_value(column, quern__slot_chunk(&archetype->slots[slot]), 0),
                                 archetype->slots[slot].row_count);
         }
     }
@@ -268,7 +269,7 @@ static void set_row_count(const restore *it, const restore_target *target)
     if (rows < wanted) quern__rows_append_many(it->storage, archetype, (uint32_t)(wanted - rows));
     if (rows <= wanted) return;
     for (uint32_t slot = target->saved->chunk_count; slot < archetype->chunk_count; slot++)
-        quern__count_move(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+        quern__count_move(archetype, quern__location_make(quern__slot_chunk(&archetype->slots[slot]), 0));
     quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
 }
 
@@ -319,7 +320,7 @@ static void restore_rows(const restore *it)
         const uint32_t rows = quern__saved_row_count(target->saved, item->slot);
         const quern__page page = quern__saved_pages(target->saved, item->slot)[column];
         const char *memory = quern__page_memory(&it->history->store, page);
-        quern__chunk *chunk = archetype->slots[item->slot].chunk;
+        quern__chunk *chunk = quern__slot_chunk(&archetype->slots[item->slot]);
         if (is_rows)
             quern__rows_restore(it->storage, archetype, quern__location_make(chunk, 0),
                                 (const quern_entity *)(const void *)memory, rows);
@@ -347,7 +348,8 @@ static void restore_all(const restore *it)
             if (!archetype->is_removed) continue;
             quern__archetype_destroy_values(archetype);
             for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
-                quern__count_move(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+                quern__count_move(archetype,
+                                  quern__location_make(quern__slot_chunk(&archetype->slots[slot]), 0));
             if (archetype->chunk_count > 0) quern__rows_cut_all(storage, archetype);
         }
     }

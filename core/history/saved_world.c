@@ -220,7 +220,7 @@ static uint32_t version_of(const quern__archetype *archetype, uint32_t page_inde
 static const char *find_source(const quern__archetype *archetype, uint32_t slot, uint32_t page_index,
                                size_t *out_bytes, const quern__type **out_type)
 {
-    const quern__chunk *chunk = archetype->slots[slot].chunk;
+    const quern__chunk *chunk = quern__slot_chunk(&archetype->slots[slot]);
     const uint32_t rows = archetype->slots[slot].row_count;
     *out_type = NULL;
     *out_bytes = rows * sizeof(uint64_t);
@@ -252,7 +252,7 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
             type->name);
     const size_t value_bytes =
         column < it->archetype->column_count ? it->archetype->columns[column].size_bytes : sizeof(uint64_t);
-    *out_page = quern__page_allocate(&history->store, value_bytes * it->archetype->row_capacity);
+    *out_page = quern__page_allocate(&history->store, value_bytes * it->archetype->shape.row_capacity);
     if (*out_page == 0) return quern__history_fail_memory("a column of a chunk");
     history->copied_bytes += bytes;
     history->copied_count++;
@@ -357,7 +357,7 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
         .empty_since = archetype->empty_since,
         .row_count = quern__archetype_row_count(archetype),
         .layout_index = archetype->layout_index,
-        .row_capacity = archetype->row_capacity,
+        .row_capacity = archetype->shape.row_capacity,
         .chunk_count = archetype->chunk_count,
         .column_count = archetype->column_count,
         .component_count = archetype->component_count,

@@ -318,7 +318,7 @@ static inline uint32_t find_values(value_position *it, const item_batch *of, que
             position = it->position;
             known_number = it->known_number;
         }
-        if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
+        if (QUERN__UNLIKELY(position.offset_lines == 0)) continue;
         next->value = quern__position_value(position, record->location);
         next->accumulated = (const char *)item + offset_bytes;
         QUERN__PREFETCH_WRITE(next++->value);

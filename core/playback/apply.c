@@ -161,6 +161,7 @@ static void fill_row(const quern__scratch *scratch, const quern__sequence *seque
                      const quern__edit *edit)
 {
     const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill];
+    const quern__run_place place = quern__run_place_of(&sequence->target->shape, to);
     char *item = edit->item;
     uint32_t hop = 0, earlier = edit->earlier;
     for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
@@ -169,7 +170,7 @@ static void fill_row(const quern__scratch *scratch, const quern__sequence *seque
             item = before->item;
             earlier = before->earlier;
         }
-        fill_value(fill, quern__location_value(to, fill->target_offset_bytes, fill->size_bytes), item);
+        fill_value(fill, quern__run_value(place, fill->target_offset_bytes, fill->size_bytes), item);
     }
 }
 
@@ -183,9 +184,10 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
             fill_row(scratch, sequence, to + i, &rows[i]);
         return;
     }
+    const quern__run_place place = quern__run_place_of(&sequence->target->shape, to);
     const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill];
     for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
-        char *target = quern__location_value(to, fill->target_offset_bytes, fill->size_bytes);
+        char *target = quern__run_value(place, fill->target_offset_bytes, fill->size_bytes);
         for (uint32_t i = 0; i < count; i++, target += fill->size_bytes)
             fill_value(fill, target, rows[i].item);
     }
@@ -281,7 +283,8 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
     if (leader->left_count == 0) {
         leader->at =
             quern__archetype_location(delta->archetype, quern__delta_row_count(delta) + leader->arrival);
-        leader->left_count = delta->archetype->row_capacity - quern__location_row(leader->at);
+        leader->left_count = delta->archetype->shape.row_capacity -
+                             quern__location_row(&delta->archetype->shape, leader->at);
     }
     uintptr_t at = leader->at;
     *out_count = wanted < leader->left_count ? wanted : leader->left_count;
@@ -348,6 +351,7 @@ static void fill_view(const quern__scratch *scratch, const quern__sequence *sequ
     const bool is_tracked = quern__writes_are_tracked(sequence->target);
     if (is_tracked && sequence->target->first_listener != NULL)
         report_written(scratch, sequence, to, count, false);
+    const quern__run_place place = quern__run_place_of(&sequence->target->shape, to);
     quern__view_items items = view->items;
     uint32_t hop = 0, earlier = view->earlier;
     for (uint32_t i = 0; i < sequence->fill_count; i++) {
@@ -356,7 +360,7 @@ static void fill_view(const quern__scratch *scratch, const quern__sequence *sequ
             items = scratch->earlier_views.items[earlier].items;
             earlier = scratch->earlier_views.items[earlier].earlier;
         }
-        char *target = quern__location_value(to, fill->target_offset_bytes, fill->size_bytes);
+        char *target = quern__run_value(place, fill->target_offset_bytes, fill->size_bytes);
         if (fill->is_plain && fill->value_offset_bytes != 0) {
             quern__view_copy_values(target, items, index, count, fill->value_offset_bytes,
                                     fill->size_bytes);
@@ -522,7 +526,8 @@ static uintptr_t next_created(const applying *all, quern__edit_group *leader,
         uint32_t row =
             quern__delta_row_count(delta) + delta->arriving_count + leader->arrival - delta->leaving_count;
         leader->at = quern__archetype_location(delta->archetype, row);
-        leader->left_count = delta->archetype->row_capacity - quern__location_row(leader->at);
+        leader->left_count = delta->archetype->shape.row_capacity -
+                             quern__location_row(&delta->archetype->shape, leader->at);
     }
     return next_arrival(leader, delta, wanted, out_count);
 }

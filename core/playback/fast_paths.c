@@ -65,7 +65,7 @@ QUERN__ALWAYS_INLINE bool walk_batch(const quern__storage *storage, quern__comma
             if (record == NULL) return false;
             location = record->location;
         }
-        if (!set(quern__chunk_of(location)->archetype, item, location, operand, writes)) return false;
+        if (!set(quern__archetype_at(location), item, location, operand, writes)) return false;
     }
     return true;
 }
@@ -76,18 +76,19 @@ static QUERN__SLOW_PATH bool set_view(quern__command_batch *batch, bool is_locat
 {
     if (!quern__view_is_located(batch, is_located)) return false;
     const quern__operand *operand = &batch->operation->operands[0];
-    const quern__chunk *chunk = quern__chunk_of(quern__view_of(batch)->location);
+    const quern__chunk *chunk = quern__view_chunk(batch);
+    const quern__archetype *archetype = quern__chunk_archetype(chunk);
     const quern__view_items items = quern__view_items_of(batch);
     quern__view_range range = {.index = 0};
     while (quern__view_next_range(batch, &range)) {
         const uintptr_t first = quern__location_make(chunk, range.rows.first);
-        char *values = quern__storage_value(chunk->archetype, first, operand->component_index);
+        char *values = quern__storage_value(archetype, first, operand->component_index);
         if (values == NULL) return false;
         if (!writes) return true; /* all rows have the same components */
-        quern__rows_before_write(chunk->archetype, first, range.rows.count, operand->component_index);
+        quern__rows_before_write(archetype, first, range.rows.count, operand->component_index);
         quern__view_copy_values(values, items, range.index, range.rows.count, operand->offset_bytes,
                                 operand->size_bytes);
-        quern__rows_written(chunk->archetype, first, range.rows.count, operand->component_index);
+        quern__rows_written(archetype, first, range.rows.count, operand->component_index);
     }
     return true;
 }
@@ -221,7 +222,7 @@ static bool resolve(quern__scratch *scratch, quern__resolved *resolved, quern__s
 static void close_gap(quern__storage *storage, quern__archetype *archetype, uintptr_t gap)
 {
     const quern__chunk_slot *slot = archetype->last_slot;
-    const uintptr_t last = quern__location_make(slot->chunk, slot->row_count - 1);
+    const uintptr_t last = quern__row_location(quern__slot_row(slot, slot->row_count - 1));
     if (last != gap) quern__rows_relocate(storage, archetype, gap, last, 1);
     quern__rows_cut(storage, archetype, 1);
 }
@@ -314,7 +315,9 @@ typedef struct command_check {
     bool is_out_of_memory;
     /* Rows that leave, listed so far: */
     uint32_t leaving_count;
-    uintptr_t last;              /* latest row; 0: none */
+    uintptr_t last;  /* latest row; 0: none */
+    uintptr_t chunk; /* first row of its chunk, which has chunk_rows rows */
+    uint32_t chunk_rows;
     quern__archetype *archetype; /* archetype of the latest row */
     uint32_t archetype_first;    /* index of its first row that is not yet counted in a delta */
     uint32_t created_count;
@@ -341,17 +344,19 @@ static void count_leaving(command_check *it)
  * if necessary. Returns false if the fast path does not apply. */
 static QUERN__SLOW_PATH bool enter_chunk(command_check *it, uintptr_t location)
 {
-    const quern__chunk *chunk = quern__chunk_of(location);
+    quern__archetype *archetype = quern__archetype_at(location);
     if (it->last != 0) {
-        const quern__chunk *before = quern__chunk_of(it->last);
-        it->is_applicable &= chunk->archetype == before->archetype
-                                 ? chunk->index > before->index
-                                 : chunk->archetype->index > before->archetype->index;
+        const quern__archetype *before = quern__archetype_at(it->last);
+        it->is_applicable &= archetype == before ? quern__chunk_index_at(&archetype->shape, location) >
+                                                       quern__chunk_index_at(&archetype->shape, it->last)
+                                                 : archetype->index > before->index;
     }
-    it->is_applicable &= !chunk->archetype->has_destroy;
-    if (!it->is_applicable || chunk->archetype == it->archetype) return it->is_applicable;
+    it->chunk = (uintptr_t)quern__chunk_of(&archetype->shape, location);
+    it->chunk_rows = archetype->shape.row_capacity;
+    it->is_applicable &= !archetype->has_destroy;
+    if (!it->is_applicable || archetype == it->archetype) return it->is_applicable;
     count_leaving(it);
-    it->archetype = chunk->archetype;
+    it->archetype = archetype;
     it->archetype_first = it->leaving_count;
     return true;
 }
@@ -359,7 +364,7 @@ static QUERN__SLOW_PATH bool enter_chunk(command_check *it, uintptr_t location)
 /* Lists a row that leaves. Returns false if the fast path does not apply. */
 static inline bool list_leaving(command_check *it, uintptr_t location, uint32_t slot)
 {
-    if (quern__chunk_of(location) == quern__chunk_of(it->last))
+    if (location - it->chunk < it->chunk_rows)
         it->is_applicable &= location > it->last;
     else if (!enter_chunk(it, location))
         return false;
@@ -376,7 +381,7 @@ static QUERN__SLOW_PATH void list_view(command_check *it, quern__command_batch *
     const quern_entity *entities = quern__view_entities(batch);
     const quern__view_batch *view = quern__view_of(batch);
     if (!it->is_applicable || !list_leaving(it, view->location, quern_entity_index(entities[0]))) return;
-    const quern__chunk *chunk = quern__chunk_of(view->location);
+    const quern__chunk *chunk = quern__view_chunk(batch);
     uintptr_t *gaps = it->resolved->gaps.items + it->leaving_count;
     uint32_t *destroyed = it->resolved->destroyed.items + it->leaving_count;
     uint16_t rows[QUERN__BIT_COLUMN_MAX_ROWS];
@@ -578,7 +583,8 @@ static void find_locations(const quern__resolved *resolved, create_batch *it)
     while (i < it->count) {
         const uint32_t row = quern__delta_row_count(delta) + it->rank + i - delta->leaving_count;
         const uintptr_t first = quern__archetype_location(delta->archetype, row);
-        const uint32_t left = delta->archetype->row_capacity - quern__location_row(first);
+        const uint32_t left =
+            delta->archetype->shape.row_capacity - quern__location_row(&delta->archetype->shape, first);
         for (uint32_t k = 0; k < left && i < it->count; k++)
             it->locations[i++] = first + k;
     }
@@ -587,10 +593,12 @@ static void find_locations(const quern__resolved *resolved, create_batch *it)
 /* size_bytes is a constant in most inlined copies. */
 static inline void fill_rows(const create_batch *it, const quern__fill *fill, uint32_t size_bytes)
 {
+    const quern__run_shape *shape = &it->sequence->target->shape;
     for (uint32_t i = 0; i < it->count; i++)
-        quern__fill_plain(fill, size_bytes,
-                          quern__location_value(it->locations[i], fill->target_offset_bytes, size_bytes),
-                          it->items[i]);
+        quern__fill_plain(
+            fill, size_bytes,
+            quern__location_value(shape, it->locations[i], fill->target_offset_bytes, size_bytes),
+            it->items[i]);
 }
 
 static void fill_column(const create_batch *it, const quern__fill *fill)
@@ -626,13 +634,14 @@ static void fetch_next_batch(const applying_creates *all, const create_batch *it
     for (uint32_t i = 0;
          i < BATCH_CREATES && rank < delta->leaving_count && created < resolved->created.count;
          i++, rank++, created++) {
-        const uintptr_t place = resolved->gaps.items[delta->first_gap + rank];
+        const quern__run_place place =
+            quern__run_place_of(&archetype->shape, resolved->gaps.items[delta->first_gap + rank]);
         const uint32_t slot = quern_entity_index(resolved->created.items[created]);
         for (uint32_t k = 0; k < it->sequence->fill_count; k++)
             QUERN__PREFETCH_WRITE(
-                quern__location_value(place, fills[k].target_offset_bytes, fills[k].size_bytes));
+                quern__run_value(place, fills[k].target_offset_bytes, fills[k].size_bytes));
         QUERN__PREFETCH_WRITE(
-            quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)));
+            quern__run_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)));
         QUERN__PREFETCH_WRITE(quern__entities_record(&all->storage->entities, slot));
     }
 }

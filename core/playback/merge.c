@@ -350,7 +350,7 @@ static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocato
     memset(memory, 0, bits_bytes);
     quern__chunk_edits *edits = &merged->edits.items[merged->edits.count++];
     *edits = (quern__chunk_edits){.chunk = chunk,
-                                  .archetype = chunk != NULL ? chunk->archetype : NULL,
+                                  .archetype = chunk != NULL ? quern__chunk_archetype(chunk) : NULL,
                                   .row_count = row_count,
                                   .touched = chunk != NULL ? (uint64_t *)(void *)memory + 1 : NULL,
                                   .rows = (quern__edit *)(void *)(memory + bits_bytes)};
@@ -363,11 +363,13 @@ static inline quern__chunk_edits *edits_of_chunk(quern__merged *merged, const qu
 {
     quern__chunk_edits *edits = quern__merged_find(merged, chunk);
     if (edits != NULL) return edits;
-    merged->edits_of_chunk.items[quern__chunk_number(chunk)] = merged->edits.count;
-    const quern__archetype *archetype = chunk->archetype;
+    const quern__archetype *archetype = quern__chunk_archetype(chunk);
+    const uintptr_t first = (uintptr_t)chunk;
+    merged->edits_of_chunk.items[quern__chunk_number(&archetype->shape, first)] = merged->edits.count;
     return add_edits(merged, allocator, chunk,
-                     merged->spawned != NULL ? archetype->row_capacity
-                                             : archetype->slots[chunk->index].row_count);
+                     merged->spawned != NULL
+                         ? archetype->shape.row_capacity
+                         : archetype->slots[quern__chunk_index_at(&archetype->shape, first)].row_count);
 }
 
 /* ------------------------------------------------------------------------------------- walking items */
@@ -386,6 +388,7 @@ typedef struct walk {
     uint64_t span_number; /* number of the latest span's first item in the stream */
     /* Of the chunk of the previous entity, which has no view edits: */
     quern__chunk *chunk; /* NULL: no chunk yet */
+    uint32_t chunk_rows; /* rows of the chunk */
     uint64_t *touched;
     quern__edit *rows;
     uint32_t root;
@@ -448,6 +451,7 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
         return false;
     }
     it->chunk = edits->chunk;
+    it->chunk_rows = edits->archetype->shape.row_capacity;
     it->touched = edits->touched;
     it->rows = edits->rows;
     it->root = edits->root;
@@ -477,6 +481,7 @@ static void note_span(walk *it, quern__chunk *chunk, uint32_t i, uint32_t count)
             return;
         }
         it->chunk = chunk;
+        it->chunk_rows = quern__chunk_archetype(chunk)->shape.row_capacity;
         it->span_number = it->number + i;
         scratch->spans.items[scratch->spans.count++] =
             (quern__command_span){.chunk = chunk,
@@ -502,13 +507,15 @@ static quern__chunk_edits *find_edits(const walk *it, quern__chunk *chunk, walk_
 QUERN__ALWAYS_INLINE quern__edit *begin_edit(walk *it, uintptr_t location, quern_entity entity, char *item,
                                              uint32_t i, walk_mode mode)
 {
-    quern__chunk *chunk = quern__chunk_of(location);
+    uintptr_t row = location - (uintptr_t)it->chunk;
     if (mode == WALK_NOTE) {
-        note_span(it, chunk, i, 1);
+        note_span(it, row < it->chunk_rows ? it->chunk : quern__chunk_at(location), i, 1);
         return NULL;
     }
-    if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return NULL;
-    const uint32_t row = quern__location_row(location);
+    if (QUERN__UNLIKELY(row >= it->chunk_rows)) {
+        if (!enter_chunk(it, find_edits(it, quern__chunk_at(location), mode))) return NULL;
+        row = location - (uintptr_t)it->chunk;
+    }
     assert(it->touched != NULL && it->rows != NULL);
     uint64_t *word = &it->touched[row / 64];
     if ((*word >> row % 64 & 1) != 0) {
@@ -572,7 +579,8 @@ static QUERN__NO_INLINE void merge_spawned(walk *it, quern__item *item, uint32_t
     }
     quern__edit *edit = begin_edit(it, location, item->entity, (char *)item, i, mode);
     if (edit == NULL) return;
-    if (it->batch->operation != it->member_operation) begin_member_sequence(it, it->chunk->archetype);
+    if (it->batch->operation != it->member_operation)
+        begin_member_sequence(it, quern__chunk_archetype(it->chunk));
     *edit = (quern__edit){
         .item = (char *)item, .sequence = it->member_sequence, .earlier = QUERN__EARLIER_NONE};
 }
@@ -621,7 +629,7 @@ static void merge_view(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
         return;
     }
     assert(begin == 0 && end == batch->item_count);
-    quern__chunk *chunk = quern__chunk_of(quern__view_of(batch)->location);
+    quern__chunk *chunk = quern__view_chunk(batch);
     if (mode == WALK_NOTE) {
         note_span(it, chunk, 0, end);
         return;
@@ -827,7 +835,8 @@ static void group_edits(const quern__merged *merged, uint32_t index)
 /* Sort key: archetype first, then chunk. */
 static uint64_t key_of_chunk(const quern__chunk_edits *edits)
 {
-    return (uint64_t)edits->archetype->index << 32 | edits->chunk->index;
+    return (uint64_t)edits->archetype->index << 32 |
+           quern__chunk_index_at(&edits->archetype->shape, (uintptr_t)edits->chunk);
 }
 
 /* Lists the edits of chunks in order. Commands recorded in the order of rows create chunk edits in order, which

@@ -735,7 +735,9 @@ static quern_result refuse_views(quern__relating *relating, const quern__chunk_e
 /* Returns the slot of the entity in a row of a chunk, which may be the future row of a member. */
 static uint32_t slot_in(const quern__relating *relating, const quern__chunk_edits *edits, uint32_t row)
 {
-    if (row < edits->archetype->slots[edits->chunk->index].row_count)
+    if (row <
+        edits->archetype->slots[quern__chunk_index_at(&edits->archetype->shape, (uintptr_t)edits->chunk)]
+            .row_count)
         return quern_entity_index(quern__archetype_entities(edits->archetype, edits->chunk)[row]);
     const uint32_t created = quern__spawned_at(relating->resolved, quern__location_make(edits->chunk, row));
     assert(created < relating->created.count && relating->created.items != NULL);

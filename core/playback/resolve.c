@@ -546,8 +546,9 @@ static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_i
     if (location == 0) {
         edits = &it->merged->edits.items[it->merged->streams.items[stream_index].create_edits];
     } else {
-        edits = quern__merged_find(it->merged, quern__chunk_of(location));
-        row = quern__location_row(location);
+        const quern__chunk *chunk = quern__chunk_at(location);
+        edits = quern__merged_find(it->merged, chunk);
+        row = (uint32_t)(location - (uintptr_t)chunk);
     }
     const uint32_t index =
         edits->view_count > 0 ? quern__view_edits_sequence(edits, row) : edits->rows[row].sequence;

@@ -68,8 +68,6 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
                                     quern__recorders recorders, bool accumulated);
 
-/* For loops over streams in order: prefetches the first chunk used by a stream a few positions ahead. Chunk
- * headers are aligned alike, so they share a few cache sets and would otherwise usually miss the cache. */
 static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, uint32_t i)
 {
     enum { STREAMS_AHEAD = 4 };
@@ -78,7 +76,7 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
     quern__command_batch *batch = ahead->stream->first;
     const uintptr_t location =
         batch->is_view ? quern__view_of(batch)->location : quern__batch_item(batch, 0)->location;
-    if (location != 0 && ahead->is_located) QUERN__PREFETCH(quern__chunk_of(location));
+    if (location != 0 && ahead->is_located) QUERN__PREFETCH(quern__slab_tables_of(location));
 }
 
 /* ------------------------------------------------------------------------------------------- relating */
@@ -395,7 +393,7 @@ enum {
 typedef struct quern__fill {
     const quern__type *type;
     uint16_t size_bytes;
-    uint16_t target_offset_bytes; /* offset of the component's column in a chunk */
+    uint16_t target_offset_bytes; /* offset of the component's column in a run of one chunk */
     uint16_t value_offset_bytes;  /* offset of the value in the item; 0: no value, construct one */
     /* offset of the byte to clear once the value is moved out; 0: none */
     uint16_t owned_offset_bytes;
@@ -720,7 +718,8 @@ static inline bool quern__edit_extend(quern__scratch *scratch, quern__edit *edit
 /* Returns the edits of a chunk, or NULL if it has none. The chunk must have existed when merging began. */
 static inline quern__chunk_edits *quern__merged_find(const quern__merged *merged, const quern__chunk *chunk)
 {
-    const uint32_t guess = merged->edits_of_chunk.items[quern__chunk_number(chunk)];
+    const quern__run_shape *shape = &quern__chunk_archetype(chunk)->shape;
+    const uint32_t guess = merged->edits_of_chunk.items[quern__chunk_number(shape, (uintptr_t)chunk)];
     if (guess >= merged->edits.count || merged->edits.items[guess].chunk != chunk) return NULL;
     return &merged->edits.items[guess];
 }

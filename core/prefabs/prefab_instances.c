@@ -84,7 +84,7 @@ static void copy_hooked(const quern__instances *it, const group_rows *rows, uint
 static inline char *column_of(const quern__instances *it, const group_rows *rows, uint32_t index)
 {
     const quern__prefab_copy *copy = &it->plan->copies[index];
-    return quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes);
+    return quern__column_at(copy->column, rows->first);
 }
 
 /* Copies a few values, in steps of 16, 8 or 4 bytes. The last two steps may overlap. */
@@ -110,8 +110,7 @@ static inline void fill_one(const quern__instances *it, const quern__prefab_grou
 {
     const quern__prefab_copy *copy = it->plan->copies + group->first_column;
     for (const quern__prefab_copy *end = copy + group->column_count; copy < end; copy++)
-        copy_values(quern__location_value(first, copy->offset_bytes, copy->size_bytes), copy->values,
-                    copy->bytes);
+        copy_values(quern__column_at(copy->column, first), copy->values, copy->bytes);
 }
 
 static inline void fill_columns(const quern__instances *it, const group_rows *rows)
@@ -124,8 +123,8 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
     for (uint32_t i = 0; i < group->column_count; i++) {
         const quern__prefab_column *column = &it->prefab->columns.items[group->first_column + i];
         const quern__prefab_copy *copy = &it->plan->copies[group->first_column + i];
-        const size_t bytes = copy->size_bytes;
-        char *to = quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes);
+        const size_t bytes = copy->column->size_bytes;
+        char *to = quern__column_at(copy->column, rows->first);
         if (QUERN__LIKELY(column->is_plain))
             repeat(to, copy->values, copy->bytes, rows->phase * bytes, rows->count * bytes);
         else
@@ -142,7 +141,7 @@ static inline void write_fields(const quern__instances *it, const group_rows *ro
     const uint32_t member_count = prefab->members.count, width = rows->group->width;
     for (uint32_t k = 0; k < rows->group->field_count; k++, field++) {
         const uint32_t column = rows->group->first_column + field->column;
-        const size_t bytes = it->plan->copies[column].size_bytes;
+        const size_t bytes = it->plan->copies[column].column->size_bytes;
         char *values = column_of(it, rows, column) + field->offset_bytes;
         if (it->override_count > 0 &&
             find_override(it, rows->group_index, field->column, field->row) != NULL)
@@ -242,8 +241,7 @@ static inline void put_one(const quern__instances *it, uint32_t group_index, con
     for (uint32_t i = 0; i < group->field_count; i++) {
         const quern__prefab_field *field = &prefab->fields.items[group->first_field + i];
         const quern__prefab_copy *copy = &it->plan->copies[group->first_column + field->column];
-        memcpy(quern__location_value(first + field->row, copy->offset_bytes, copy->size_bytes) +
-                   field->offset_bytes,
+        memcpy(quern__column_at(copy->column, first + field->row) + field->offset_bytes,
                &handles[field->member], sizeof *handles);
     }
     if (group_index > 0 || it->parent_relation == NULL) return;

@@ -75,9 +75,8 @@ typedef struct quern__prefab_toggle {
 /* How the values of a column are copied to the rows of its group, in the archetype of a plan. */
 typedef struct quern__prefab_copy {
     const char *values;
-    uint32_t bytes;        /* size of one instance's values */
-    uint16_t size_bytes;   /* size of one value */
-    uint16_t offset_bytes; /* offset of the column in a chunk */
+    const quern__column *column; /* of the archetype */
+    uint32_t bytes;              /* size of one instance's values */
 } quern__prefab_copy;
 
 /* The archetypes of the groups, and the links of the members, for a root at one level. The arrays follow the

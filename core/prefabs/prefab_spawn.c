@@ -260,10 +260,11 @@ static void call_fill(const spawn_call *it)
         it->instances.plan->archetypes[it->prefab->members.items[def->fill_member].group];
     quern_view_column columns[QUERN_MAX_SPAWN_OVERRIDES];
     for (uint32_t i = 0; i < it->fill_term_count; i++) {
-        const quern__column_position position =
-            archetype->column_positions[quern__component_index(def->fill_components[i])];
-        columns[i] = (quern_view_column){.offset_bytes = position.offset_bytes,
-                                         .size_bytes = position.size_bytes,
+        const uint32_t column =
+            quern__archetype_column(archetype, quern__component_index(def->fill_components[i]));
+        const quern__column *position = column < QUERN__COLUMN_TAG ? &archetype->columns[column] : NULL;
+        columns[i] = (quern_view_column){.offset_bytes = position != NULL ? position->offset_bytes : 0,
+                                         .size_bytes = position != NULL ? position->size_bytes : 0,
                                          .access = QUERN_ACCESS_WRITE,
                                          .present = true,
                                          .is_checked = QUERN_CHECKS};
@@ -279,14 +280,12 @@ static void call_fill(const spawn_call *it)
     /* one call for the instances whose members have consecutive rows */
     for (; view.fill_index < it->instances.count; view.fill_index += view.count) {
         const uintptr_t first = location_of(it, view.fill_index);
-        quern__chunk *chunk = quern__chunk_of(first);
-        view.count = 1;
-        while (view.fill_index + view.count < it->instances.count &&
-               location_of(it, view.fill_index + view.count) == first + view.count)
-            view.count++;
-        view.first_row = quern__location_row(first);
-        view.entities = quern__archetype_entities(chunk->archetype, chunk) + view.first_row;
-        view.chunk = (char *)chunk;
+        uint32_t count = 1;
+        while (view.fill_index + count < it->instances.count &&
+               location_of(it, view.fill_index + count) == first + count)
+            count++;
+        view.first_row = 0;
+        quern__view_set_rows(&view, archetype, first, count);
         quern__world_set_locked(it->world, true);
         def->fill(view.context, &view);
         quern__world_set_locked(it->world, false);

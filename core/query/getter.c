@@ -114,7 +114,7 @@ static inline void *find(const quern__getter *getter, quern_entity entity, const
     if (QUERN__UNLIKELY(record == NULL)) return NULL;
     const quern__column_position position = getter->table.positions[record->archetype_number];
     *out_record = record;
-    return QUERN__LIKELY(position.offset_bytes != 0) ? quern__position_value(position, record->location)
+    return QUERN__LIKELY(position.offset_lines != 0) ? quern__position_value(position, record->location)
                                                      : NULL;
 }
 
@@ -194,7 +194,8 @@ static void *find_for_ref(const quern__getter *getter, quern_ref *ref)
     ref->value = find(getter, ref->entity, &record);
     if (ref->value == NULL) return NULL;
     ref->getter = getter->base.number;
-    ref->chunk = quern__chunk_number(quern__chunk_of(record->location));
+    ref->chunk = quern__chunk_number(&quern__storage_archetype_of(&getter->world->storage, record)->shape,
+                                     record->location);
     ref->move_count = getter->world->storage.slabs.move_counts.counts[ref->chunk];
     return ref->value;
 }

@@ -266,15 +266,40 @@ static inline void quern__view_set_change_data(quern_view *view, const quern__ar
     if (QUERN__UNLIKELY(archetype != NULL)) quern__view_load_change_data(view, archetype, slot);
 }
 
+/* Points a view at the memory of a chunk's rows. */
+static inline void quern__view_set_chunk(quern_view *view, const quern__archetype *archetype,
+                                         const quern__chunk_slot *slot)
+{
+    view->entities = quern__row_handle(archetype, quern__slot_row(slot, 0));
+    view->memory = slot->run;
+    view->run_shift = archetype->shape.shift;
+    view->chunk_row = slot->first_row;
+    view->chunk = quern__slot_chunk(slot);
+}
+
+/* Points a view at `count` rows of one chunk. */
+static inline void quern__view_set_rows(quern_view *view, const quern__archetype *archetype,
+                                        uintptr_t first, uint32_t count)
+{
+    const quern__row row = quern__archetype_row(archetype, first);
+    const uint32_t first_row = quern__location_row(&archetype->shape, first);
+    view->entities = quern__row_handle(archetype, row);
+    view->memory = row.run;
+    view->run_shift = archetype->shape.shift;
+    view->chunk_row = (uint32_t)row.index - first_row;
+    view->chunk = (const quern__chunk *)(first - first_row);
+    view->first_row = first_row;
+    view->count = count;
+}
+
 /* Points a view at all rows of a chunk. The caller sets ordinal, query and context. */
 static inline void quern__view_set(quern_view *view, const quern__query *query,
                                    const quern__query_match *match, const quern__chunk_slot *slot)
 {
     view->count = slot->row_count;
-    view->entities = quern__archetype_entities(match->archetype, slot->chunk);
+    quern__view_set_chunk(view, match->archetype, slot);
     view->first_row = 0;
     view->term_count = query->term_count;
-    view->chunk = (char *)slot->chunk;
     view->columns = match->columns;
     view->rows = NULL;
     quern__view_set_change_data(view, match->archetype->tracks_changes ? match->archetype : NULL,
@@ -291,19 +316,21 @@ static inline void quern__view_point(quern_view *view, uint32_t first_row, uint3
 
 /* Prefetches both ends of each accessed column of the chunk that the iteration visits next. */
 static inline void quern__query_prefetch_columns(const quern__query *query,
-                                                 const quern_view_column *columns,
-                                                 const quern__chunk *chunk, uint32_t row_count)
+                                                 const quern_view_column *columns, quern__run_place place,
+                                                 uint32_t row_count)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (columns[i].access != QUERN_ACCESS_NONE)
-            quern__chunk_prefetch_ends(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
+            quern__prefetch_ends(quern__run_value(place, columns[i].offset_bytes, columns[i].size_bytes),
+                                 columns[i].size_bytes * row_count);
 }
 
 /* Prefetches the chunk of the following entry. Precondition: entry->fetches_next. */
 static inline void quern__query_prefetch_next(const quern__query *query, const quern__chunk_entry *entry)
 {
     const quern__chunk_entry *next = entry + 1;
-    quern__query_prefetch_columns(query, next->columns, (const quern__chunk *)(const void *)next->chunk,
+    quern__query_prefetch_columns(query, next->columns,
+                                  (quern__run_place){next->memory, next->run_shift, next->chunk_row},
                                   next->count);
 }
 
@@ -492,7 +519,7 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
                 continue;
             const quern__column_position position =
                 quern__find_place(storage, table, component_index, record);
-            if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
+            if (QUERN__UNLIKELY(position.offset_lines == 0)) continue;
             out_values[i] = quern__position_value(position, record->location);
             QUERN__PREFETCH(out_values[i]);
             found_count++;

@@ -239,7 +239,7 @@ uint64_t quern__rows_count_range(const quern__query *query, const quern__query_m
     if (selection == QUERN__SELECT_ALL) begin_mask(&view, &mask);
     if (query->ups == NULL || !query->ups->has_required) return quern__row_mask_count(&mask);
     uint64_t selected_count = 0;
-    const quern__chunk *chunk = match->archetype->slots[chunk_index].chunk;
+    const quern__chunk *chunk = quern__slot_chunk(&match->archetype->slots[chunk_index]);
     for (uint32_t row = first_row; row < first_row + count; row++)
         if ((mask.words[row / 64] >> row % 64 & 1) != 0)
             selected_count += quern__up_selects(query, match->archetype, quern__location_make(chunk, row));
@@ -300,11 +300,16 @@ static void list_entries(quern__query *query)
         bytes += quern__archetype_row_count(match->archetype) * row_bytes;
         for (uint32_t k = 0; k < match->archetype->chunk_count; k++) {
             const quern__chunk_slot *slot = &match->archetype->slots[k];
+            quern_view view;
+            quern__view_set_chunk(&view, match->archetype, slot);
             query->entries.items[query->entries.count] = (quern__chunk_entry){
                 .count = slot->row_count,
                 .ordinal = query->entries.count,
-                .entities = quern__archetype_entities(match->archetype, slot->chunk),
-                .chunk = (char *)slot->chunk,
+                .entities = view.entities,
+                .run_shift = view.run_shift,
+                .chunk_row = view.chunk_row,
+                .memory = view.memory,
+                .chunk = quern__slot_chunk(slot),
                 .columns = match->columns,
                 .tracking_archetype = match->archetype->tracks_changes ? match->archetype : NULL,
                 .slot = k,
@@ -317,9 +322,10 @@ static void list_entries(quern__query *query)
         query->entries.items[i].is_plain = false;
     for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
         query->entries.items[count + i] = query->entries.items[count - 1];
-    /* each chunk with many rows is prefetched while the previous entry is visited, unless all columns fit a cache */
+    /* each chunk with many rows that begins a run is prefetched while the previous entry is visited, unless all columns
+     * fit a cache */
     for (uint32_t i = 1; i < query->entries.count && bytes > CACHED_BYTES; i++) {
-        if (query->entries.items[i].count < FEW_ROWS) continue;
+        if (query->entries.items[i].count < FEW_ROWS || query->entries.items[i].chunk_row != 0) continue;
         query->entries.items[i - 1].fetches_next = true;
         query->entries.items[i - 1].is_plain = false;
     }
@@ -429,10 +435,11 @@ static void prefetch_ahead(const quern__query *query, uint32_t match_index)
     QUERN__PREFETCH(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
     const quern__query_match *match = &query->matches.items[match_index + PREFETCH_MATCHES];
     if (match->archetype->chunk_count == 0) return;
-    const char *chunk = (const char *)match->archetype->slots[0].chunk;
+    const char *run = match->archetype->slots[0].run;
     for (uint32_t i = 0; i < query->term_count; i++)
         if (match->columns[i].access != QUERN_ACCESS_NONE)
-            QUERN__PREFETCH(chunk + match->columns[i].offset_bytes);
+            QUERN__PREFETCH(run +
+                            ((size_t)match->columns[i].offset_bytes << match->archetype->shape.shift));
 }
 
 /* Returns the first chunk of a match, from the given one on, that the change filters select; the number of chunks
@@ -476,8 +483,13 @@ static bool advance(quern_query_iterator *iterator)
             const quern__chunk_slot *slot = &match->archetype->slots[iterator->chunk_index++];
             quern__view_set(&iterator->view, query, match, slot);
             if (match->archetype->chunk_count > CACHED_CHUNKS &&
-                iterator->chunk_index < match->archetype->chunk_count)
-                quern__query_prefetch_columns(query, match->columns, slot[1].chunk, slot[1].row_count);
+                iterator->chunk_index < match->archetype->chunk_count) {
+                if (slot[1].first_row == 0)
+                    quern__query_prefetch_columns(
+                        query, match->columns,
+                        (quern__run_place){.memory = slot[1].run, .shift = match->archetype->shape.shift},
+                        slot[1].row_count);
+            }
             iterator->view.ordinal = iterator->view_count++;
             return true;
         }

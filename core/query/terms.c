@@ -212,7 +212,7 @@ static inline const void *find_up(const quern__up *up, const quern__entities *en
     const quern__record *record = quern__entities_find(entities, target);
     if (QUERN__UNLIKELY(record == NULL)) return NULL;
     const quern__column_position position = up->values.positions[record->archetype_number];
-    return QUERN__LIKELY(position.offset_bytes != 0) ? quern__position_value(position, record->location)
+    return QUERN__LIKELY(position.offset_lines != 0) ? quern__position_value(position, record->location)
                                                      : NULL;
 }
 
@@ -226,9 +226,9 @@ static const void *find_nearest(const quern__up *up, const quern__entities *enti
         const quern__record *record = quern__entities_find(entities, target);
         if (record == NULL) return NULL;
         const quern__column_position value = up->values.positions[record->archetype_number];
-        if (value.offset_bytes != 0) return quern__position_value(value, record->location);
+        if (value.offset_lines != 0) return quern__position_value(value, record->location);
         const quern__column_position next = up->targets.positions[record->archetype_number];
-        if (next.offset_bytes == 0) return NULL;
+        if (next.offset_lines == 0) return NULL;
         target = *(const quern_entity *)quern__position_value(next, record->location);
         if (quern_entity_equal(target, noted)) return NULL;
         if (steps < limit) continue;
@@ -272,15 +272,14 @@ QUERN__ALWAYS_INLINE bool find_all(const quern__up *up, const quern__entities *e
 static bool find_up_term(const quern__up *up, const quern__entities *entities, const quern_view *view,
                          uint32_t size_bytes, const void **out_values)
 {
-    const quern__chunk *chunk = (const quern__chunk *)(const void *)view->chunk;
-    const quern__column_position position =
-        quern__archetype_column_position(chunk->archetype, up->relation_index);
-    if (position.offset_bytes == 0) {
+    const quern__archetype *archetype = quern__chunk_archetype(view->chunk);
+    const quern__column_position position = quern__archetype_column_position(archetype, up->relation_index);
+    if (position.offset_lines == 0) {
         memset(out_values, 0, view->count * sizeof *out_values);
         return false;
     }
     const quern_entity *targets =
-        (const quern_entity *)(const void *)(view->chunk + position.offset_bytes) + view->first_row;
+        quern__position_value(position, quern__location_make(view->chunk, view->first_row));
     return up->is_nearest ? find_all(up, entities, targets, view->count, size_bytes, out_values, true)
                           : find_all(up, entities, targets, view->count, size_bytes, out_values, false);
 }
@@ -443,10 +442,11 @@ enum { ROW_BITS = 14, CHUNK_BITS = 32 };
 _Static_assert(QUERN__CHUNK_BYTES / sizeof(quern_entity) <= 1 << ROW_BITS, "rows of a chunk");
 _Static_assert(QUERN_MAX_ARCHETYPES <= 1 << 17, "matches of a query");
 
-static uint64_t make_key(uint32_t match, uintptr_t location)
+static uint64_t make_key(uint32_t match, const quern__run_shape *shape, uintptr_t location)
 {
     return (uint64_t)match << (CHUNK_BITS + ROW_BITS) |
-           (uint64_t)quern__chunk_of(location)->index << ROW_BITS | quern__location_row(location);
+           (uint64_t)quern__chunk_index_at(shape, location) << ROW_BITS |
+           quern__location_row(shape, location);
 }
 
 /* Writes the sort keys of the target's sources, if their archetypes match. Precondition: the memory is
@@ -465,7 +465,8 @@ static void list_rows(const quern__query *query)
         if (archetype != last) match = find_match(query, archetype);
         last = archetype;
         if (match != UINT32_MAX)
-            it->rows.items[it->rows.count++] = (quern__sort_item){.key = make_key(match, record->location)};
+            it->rows.items[it->rows.count++] =
+                (quern__sort_item){.key = make_key(match, &archetype->shape, record->location)};
     }
 }
 
@@ -485,7 +486,7 @@ static void list_edge_rows(const quern__query *query, const quern__edge_list *so
             last = archetype;
             if (match != UINT32_MAX)
                 it->rows.items[it->rows.count++] =
-                    (quern__sort_item){.key = make_key(match, record->location)};
+                    (quern__sort_item){.key = make_key(match, &archetype->shape, record->location)};
         }
     }
 }

@@ -159,7 +159,7 @@ static void *get_view_values(const quern_view *view, uint32_t term, uint32_t add
     const bool is_iteration = scope->caller == QUERN__CALLER_ITERATION;
     if (is_iteration) free_passed(scope, view);
     /* a view without handles is identified by its values, or by the scope if it has none */
-    const void *rows = view->entities != NULL ? (const void *)view->entities : view->chunk;
+    const void *rows = view->entities != NULL ? (const void *)view->entities : view->memory;
     return get_values(scope, (quern__scratch_block){.size_bytes = size_bytes,
                                                     .view = is_iteration ? view : NULL,
                                                     .rows = rows != NULL ? rows : scope,
@@ -348,7 +348,7 @@ static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const
 
 static const quern__archetype *archetype_of(const quern_view *view)
 {
-    return ((const quern__chunk *)(const void *)view->chunk)->archetype;
+    return quern__chunk_archetype(view->chunk);
 }
 
 static const char lacking[] = "which the entities of the view lack (quern_view_has)";
@@ -374,8 +374,7 @@ bool quern__view_set_enabled(const quern_view *view, uint32_t term, uint32_t row
         return false;
     }
     if (column->present >= 2 && view->row_bits != NULL) {
-        const uintptr_t location =
-            quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row);
+        const uintptr_t location = quern__location_make(view->chunk, view->first_row + row);
         if (enabled)
             quern__bit_column_clear_rows(archetype_of(view)->row_bits, column->present - 2u, location, 1);
         else
@@ -393,9 +392,8 @@ bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
     if (!check_row(view, term, row, "quern_view_is_enabled")) return false;
     const uint32_t present = view->columns[term].present;
     if (present < 2 || view->row_bits == NULL) return present != 0;
-    return !quern__bit_column_test(
-        archetype_of(view)->row_bits, present - 2,
-        quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row));
+    return !quern__bit_column_test(archetype_of(view)->row_bits, present - 2,
+                                   quern__location_make(view->chunk, view->first_row + row));
 }
 
 void *quern__view_typed_refused(const quern_view *view, uint32_t term, size_t size_bytes,

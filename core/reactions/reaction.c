@@ -320,7 +320,7 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
         quern__subscription *subscription = reaction->subscriptions.items[i];
         for (uint32_t k = 0; k < subscription->archetype->chunk_count; k++) {
             const quern__chunk_slot *slot = &subscription->archetype->slots[k];
-            set_added(subscription, quern__location_make(slot->chunk, 0), slot->row_count);
+            set_added(subscription, quern__location_make(quern__slot_chunk(slot), 0), slot->row_count);
         }
     }
     *out_reaction = reaction;
@@ -437,7 +437,7 @@ static bool find_seen_rows(const quern__row_bits *row_bits, uint32_t added, uint
 {
     *out_count = *count;
     if (*count == 0 || added == QUERN__NO_BIT_COLUMN ||
-        quern__bit_column_count(row_bits, added, quern__chunk_of(*first)->index) == 0)
+        quern__bit_column_count(row_bits, added, quern__chunk_index_at(row_bits->shape, *first)) == 0)
         return *count > 0;
     while (*count > 0 && quern__bit_column_test(row_bits, added, *first)) {
         ++*first;
@@ -506,7 +506,7 @@ static void move_old_values(const quern__subscription *subscription, uintptr_t t
 {
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
     const uint32_t set = subscription->set_column;
-    if (quern__bit_column_count(row_bits, set, quern__chunk_index_at(to)) == 0) return;
+    if (quern__bit_column_count(row_bits, set, quern__chunk_index_at(row_bits->shape, to)) == 0) return;
     for (uint32_t same; count > 0; to += same, from += same, count -= same) {
         same = count_same_bits(row_bits, set, to, count);
         if (quern__bit_column_test(row_bits, set, to))
@@ -576,7 +576,7 @@ static bool gains_value(const quern__reaction *reaction, const quern__archetype 
     for (uint32_t i = 0; i < reaction->term_count; i++) {
         const uint32_t index = quern__component_index(reaction->terms[i].component);
         if (reacts_to_value(&reaction->terms[i]) &&
-            quern__archetype_column_position(target, index).offset_bytes != 0 &&
+            quern__archetype_column_position(target, index).offset_lines != 0 &&
             !quern__archetype_has(source, index))
             return true;
     }
@@ -713,7 +713,7 @@ static uint32_t count_rows(const quern__subscription *subscription, uint32_t bit
 
 static uint32_t row_words(const quern__subscription *subscription)
 {
-    return (subscription->archetype->row_capacity + 63) / 64;
+    return (subscription->archetype->shape.row_capacity + 63) / 64;
 }
 
 /* ---------------------------------------------------------------------------------------------- room */
@@ -871,7 +871,7 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
     uint32_t bit_columns[KIND_COUNT];
     list_bit_columns(subscription, bit_columns);
     const uint32_t bit_column = bit_columns[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
-    const quern__chunk *chunk = rows->archetype->slots[rows->slot].chunk;
+    const quern__chunk *chunk = quern__slot_chunk(&rows->archetype->slots[rows->slot]);
     const uint64_t *words = taken->words.items + rows->first_word;
     quern__bit_range run = {0};
     while (quern__bitset_next_range(words, row_words(subscription), &run))

@@ -24,15 +24,16 @@
 typedef struct quern__old_column {
     const quern__type *type;
     uint32_t offset_bytes;        /* offset of the column in a block */
-    uint16_t source_offset_bytes; /* offset of the component's column in the archetype's chunks */
+    uint16_t source_offset_bytes; /* offset of the component's column in a run of one chunk */
     uint16_t size_bytes;          /* size of one value */
 } quern__old_column;
 
 typedef struct quern__old_values {
-    quern__old_column *columns;  /* in the order of the old terms */
-    uint32_t column_count;       /* 0: the reaction has no old terms, and no block is reserved */
-    uint32_t block_bytes;        /* size of a block */
-    QUERN__ARRAY(char *) blocks; /* by index of the chunk in the archetype */
+    quern__old_column *columns;    /* in the order of the old terms */
+    const quern__run_shape *shape; /* of the archetype's runs */
+    uint32_t column_count;         /* 0: the reaction has no old terms, and no block is reserved */
+    uint32_t block_bytes;          /* size of a block */
+    QUERN__ARRAY(char *) blocks;   /* by index of the chunk in the archetype */
 } quern__old_values;
 
 /* Lays out the blocks for the old terms of a list. `columns`: memory for one column per term. Precondition: the

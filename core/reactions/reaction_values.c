@@ -13,7 +13,7 @@ enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_SHIFT = 9 };
 void quern__removed_lay_out(quern__removed *removed, const quern__archetype *archetype)
 {
     uint32_t shift = MAX_BLOCK_SHIFT;
-    while (1u << shift > archetype->row_capacity)
+    while (1u << shift > archetype->shape.row_capacity)
         shift--;
     const uint32_t rows = 1u << shift;
     size_t offset_bytes = quern__column_bytes(sizeof(quern_entity), rows);
@@ -122,8 +122,9 @@ static uint64_t *key_at(const quern__removed *removed, uint32_t number)
 static void copy_values(const quern__removed *removed, char *block, uint32_t row, uintptr_t first,
                         uint32_t count)
 {
-    const quern_entity *handles =
-        quern__archetype_entities(removed->archetype, quern__chunk_of(first)) + quern__location_row(first);
+    const quern__run_place place = quern__run_place_of(&removed->archetype->shape, first);
+    const quern_entity *handles = (const quern_entity *)(const void *)quern__run_value(
+        place, removed->archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity));
     if (count == 1)
         ((quern_entity *)(void *)block)[row] = *handles;
     else
@@ -131,7 +132,7 @@ static void copy_values(const quern__removed *removed, char *block, uint32_t row
     for (uint32_t i = 0; i < removed->column_count; i++) {
         const quern__removed_column *column = &removed->columns[i];
         char *targets = block + column->offset_bytes + (size_t)row * column->size_bytes;
-        const char *sources = quern__location_value(first, column->source_offset_bytes, column->size_bytes);
+        const char *sources = quern__run_value(place, column->source_offset_bytes, column->size_bytes);
         if (QUERN__UNLIKELY(column->type != NULL))
             quern__type_copy(column->type, targets, sources, count);
         else if (count == 1)
@@ -161,8 +162,9 @@ void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t coun
         removed->count += count;
     }
     assert(number + count <= removed->blocks.count * removed->block_rows);
-    uint64_t row_in_all = (uint64_t)quern__chunk_of(first)->index * removed->archetype->row_capacity +
-                          quern__location_row(first);
+    uint64_t row_in_all = (uint64_t)quern__chunk_index_at(&removed->archetype->shape, first) *
+                              removed->archetype->shape.row_capacity +
+                          quern__location_row(&removed->archetype->shape, first);
     for (uint32_t piece; count > 0; first += piece, number += piece, row_in_all += piece, count -= piece) {
         char *block = removed->blocks.items[number >> removed->block_shift];
         const uint32_t row = number & (removed->block_rows - 1);
@@ -307,7 +309,7 @@ void quern__old_values_init(quern__old_values *old, quern__old_column *columns,
                             const quern__archetype *archetype, const quern_term *terms, uint32_t term_count)
 {
     size_t offset_bytes = quern__align_up(term_count * sizeof(void *), OLD_ALIGNMENT_BYTES);
-    *old = (quern__old_values){.columns = columns};
+    *old = (quern__old_values){.columns = columns, .shape = &archetype->shape};
     for (uint32_t i = 0; i < term_count; i++) {
         if (!terms[i].old) continue;
         const uint32_t column =
@@ -318,7 +320,7 @@ void quern__old_values_init(quern__old_values *old, quern__old_column *columns,
                                                            .offset_bytes = (uint32_t)offset_bytes,
                                                            .source_offset_bytes = source->offset_bytes,
                                                            .size_bytes = source->size_bytes};
-        offset_bytes += quern__column_bytes(source->size_bytes, archetype->row_capacity);
+        offset_bytes += quern__column_bytes(source->size_bytes, archetype->shape.row_capacity);
     }
     old->block_bytes = (uint32_t)offset_bytes;
 }
@@ -358,8 +360,8 @@ void quern__old_values_release(quern__old_values *old, const quern_allocator *al
 static char *value_at(const quern__old_values *old, uint32_t column, uintptr_t location)
 {
     const quern__old_column *of = &old->columns[column];
-    return old->blocks.items[quern__chunk_index_at(location)] + of->offset_bytes +
-           (size_t)quern__location_row(location) * of->size_bytes;
+    return old->blocks.items[quern__chunk_index_at(old->shape, location)] + of->offset_bytes +
+           (size_t)quern__location_row(old->shape, location) * of->size_bytes;
 }
 
 void quern__old_values_save(const quern__old_values *old, uintptr_t to, const quern__old_values *source,
@@ -367,7 +369,8 @@ void quern__old_values_save(const quern__old_values *old, uintptr_t to, const qu
 {
     for (uint32_t i = 0; i < old->column_count; i++) {
         const quern__old_column *column = &source->columns[i];
-        const char *values = quern__location_value(from, column->source_offset_bytes, column->size_bytes);
+        const char *values =
+            quern__location_value(source->shape, from, column->source_offset_bytes, column->size_bytes);
         if (count == 1)
             quern__copy_value(value_at(old, i, to), values, column->size_bytes);
         else

@@ -166,7 +166,8 @@ static inline char *quern__batch_items(quern__command_batch *batch)
 /* A command for rows of one chunk, stored at the position of the first item. */
 typedef struct quern__view_batch {
     uintptr_t location;       /* location of the first row when the command was recorded */
-    uint32_t last_row;        /* index of the last row in the chunk */
+    uint32_t first_row;       /* index of the first row in the chunk */
+    uint32_t last_row;        /* index of the last one */
     uint32_t bytes;           /* size of this struct and of the three lists that follow it */
     uint32_t mask_word_count; /* 0: the rows are consecutive */
     uint32_t value_bytes;     /* distance between the values of two rows; 0: one value, or none, for all */
@@ -458,7 +459,7 @@ static inline bool quern__view_next_range(quern__command_batch *batch, quern__vi
     if (view->mask_word_count > 0)
         return quern__bitset_next_range(quern__view_mask(batch), view->mask_word_count, &range->rows);
     if (range->rows.count > 0) return false;
-    range->rows = (quern__bit_range){quern__location_row(view->location), batch->item_count};
+    range->rows = (quern__bit_range){view->first_row, batch->item_count};
     return true;
 }
 
@@ -468,9 +469,16 @@ static inline void quern__view_list_rows(quern__command_batch *batch, uint16_t *
     quern__bitset_list(quern__view_mask(batch), quern__view_of(batch)->mask_word_count, out_rows);
 }
 
+/* Returns the chunk of the rows. Precondition: the batch is located. */
+static inline quern__chunk *quern__view_chunk(quern__command_batch *batch)
+{
+    const quern__view_batch *view = quern__view_of(batch);
+    return (quern__chunk *)(view->location - view->first_row);
+}
+
 static inline uint32_t quern__view_first_row(quern__command_batch *batch)
 {
-    return quern__location_row(quern__view_of(batch)->location);
+    return quern__view_of(batch)->first_row;
 }
 
 #endif

@@ -147,7 +147,8 @@ static quern_result check_view(const quern_commands *commands, const quern_view 
 {
     const quern__record *record = NULL;
     if (view->count > 0) record = quern__entities_find(&commands->storage->entities, view->entities[0]);
-    if (record != NULL && record->location == ((uintptr_t)view->chunk | view->first_row)) return QUERN_OK;
+    if (record != NULL && record->location == quern__location_make(view->chunk, view->first_row))
+        return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "the view has no rows of this world: it is empty, of another world, or older than the last "
@@ -195,8 +196,8 @@ static quern_result record_items(const view_command *it, const selection *rows)
         for (uint32_t row = range.first; row < range.first + range.count; row++) {
             char *space = quern__item_space_find(it->commands, operation);
             if (space == NULL) space = quern__item_space_open(it->commands, operation);
-            *quern__item_append(it->commands, operation, space) =
-                (quern__item){.entity = entity_of(it, row), .location = (uintptr_t)it->view->chunk | row};
+            *quern__item_append(it->commands, operation, space) = (quern__item){
+                .entity = entity_of(it, row), .location = quern__location_make(it->view->chunk, row)};
             if (it->values != NULL) quern__item_write_value(operation, space, 0, value_of(it, row));
         }
     return QUERN_OK;
@@ -243,7 +244,8 @@ static void record_batch(const view_command *it, const selection *rows)
     quern__command_batch *batch =
         quern__view_batch_append(it->commands, operation, rows->count, view_bytes);
     quern__view_batch *view = quern__view_of(batch);
-    *view = (quern__view_batch){.location = (uintptr_t)it->view->chunk | rows->first,
+    *view = (quern__view_batch){.location = quern__location_make(it->view->chunk, rows->first),
+                                .first_row = rows->first,
                                 .last_row = rows->last,
                                 .bytes = view_bytes,
                                 .mask_word_count = mask_words};

@@ -284,7 +284,7 @@ add_source(quern__storage *storage, const quern__relation *relation, quern__arch
 {
     quern__tier_moves *moves = &storage->relations->tier_moves;
     const quern_allocator *allocator = &storage->allocator;
-    const uint32_t words_per_chunk = QUERN__BITSET_WORDS(archetype->row_capacity);
+    const uint32_t words_per_chunk = QUERN__BITSET_WORDS(archetype->shape.row_capacity);
     if (!quern__array_reserve(allocator, &moves->sources, moves->sources.count + 1)) return NULL;
     const uint32_t first = take_words(moves, allocator, archetype->chunk_count * words_per_chunk);
     const uint32_t first_chunk = take_words(moves, allocator, QUERN__BITSET_WORDS(archetype->chunk_count));
@@ -313,9 +313,10 @@ static inline bool mark_row(quern__storage *storage, const quern__relation *rela
         number != 0 ? &moves->sources.items[number - 1]
                     : add_source(storage, relation, quern__storage_archetype_of(storage, record));
     if (QUERN__UNLIKELY(source == NULL)) return false;
-    const uint32_t chunk = quern__chunk_index_at(record->location);
+    const quern__run_shape *shape = &source->archetype->shape;
+    const uint32_t chunk = quern__chunk_index_at(shape, record->location);
     quern__bitset_add(moves->words.items + source->first_word + (size_t)chunk * source->words_per_chunk,
-                      quern__location_row(record->location));
+                      quern__location_row(shape, record->location));
     quern__bitset_add(moves->words.items + source->first_chunk_word, chunk);
     return true;
 }
@@ -414,7 +415,8 @@ static quern_result list_chunk(departing *it, uint32_t chunk_index)
     uint16_t rows[MAX_ROWS];
     const uint32_t count = quern__bitset_list(words, source->words_per_chunk, rows);
     memset(words, 0, source->words_per_chunk * sizeof *words);
-    const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[chunk_index].chunk);
+    const quern_entity *handles =
+        quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[chunk_index]));
     for (uint32_t i = 0; i < count; i++)
         QUERN__PREFETCH(quern__links_at(links, quern_entity_index(handles[rows[i]])));
     quern__tier_row *entry = moves->rows.items + moves->rows.count;
@@ -505,8 +507,7 @@ static void write_targets(const quern__storage *storage, const quern__relation *
     const quern__links *links = &relation->links;
     const uint32_t component = relation->component_index;
     const bool reports = rows->had_target && archetype->tracks_changes;
-    const quern_entity *handles =
-        quern__archetype_entities(archetype, quern__chunk_of(first)) + quern__location_row(first);
+    const quern_entity *handles = quern__row_handle(archetype, quern__archetype_row(archetype, first));
     char *value = quern__storage_value(archetype, first, component);
     for (uint32_t i = 0; i < rows->count; i++, value += sizeof(quern_entity)) {
         const uint32_t slot = quern_entity_index(handles[i]);
@@ -574,7 +575,7 @@ static uintptr_t *apply_chunk(quern__storage *storage, const quern__relation *re
     const quern__tier_moves *moves = &storage->relations->tier_moves;
     const quern__tier_source *source = &moves->sources.items[changed->source];
     const uint32_t count = changed->row_count;
-    quern__chunk *chunk = source->archetype->slots[changed->index].chunk;
+    quern__chunk *chunk = quern__slot_chunk(&source->archetype->slots[changed->index]);
     const quern_entity *handles = quern__archetype_entities(source->archetype, chunk);
     uint16_t rows[MAX_ROWS];
     uint32_t first_of_tier[TIER_COUNT + 1];

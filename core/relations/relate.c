@@ -42,11 +42,9 @@ static inline void fetch_row(const quern__storage *storage, const quern__link_ch
 {
     const quern__archetype *archetype = change->plan->source;
     const quern__record *record = quern__entities_record(&storage->entities, change->slot);
-    const quern__row row = quern__row_of(record->location);
-    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, row));
+    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, quern__archetype_row(archetype, record->location)));
     for (uint32_t i = 0; i < archetype->column_count; i++)
-        QUERN__PREFETCH_WRITE(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
-                                                  (uint32_t)row.index));
+        QUERN__PREFETCH_WRITE(quern__column_at(&archetype->columns[i], record->location));
 }
 
 /* Returns whether the row of a change moves by the same plan as the row of the previous change. */
@@ -203,9 +201,9 @@ static inline void fetch_move(const quern__storage *storage, const quern__links 
                               const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    const quern__row row = quern__row_of(record->location);
+    const quern__row row = quern__archetype_row(archetype, record->location);
     const quern__chunk_slot *slot = archetype->last_slot;
-    const quern__row last = {(char *)slot->chunk, slot->row_count - 1};
+    const quern__row last = quern__slot_row(slot, slot->row_count - 1);
     if (source->target != QUERN__SLOT_NONE) QUERN__PREFETCH_WRITE(quern__links_at(links, source->target));
     if (source->next != QUERN__SLOT_NONE) QUERN__PREFETCH_WRITE(quern__links_at(links, source->next));
     if (source->previous != QUERN__SLOT_NONE)
@@ -214,8 +212,7 @@ static inline void fetch_move(const quern__storage *storage, const quern__links 
         QUERN__PREFETCH_WRITE(quern__links_at(links, target->last));
     QUERN__PREFETCH_WRITE(quern__row_handle(archetype, row));
     for (uint32_t i = 0; i < archetype->column_count; i++)
-        QUERN__PREFETCH_WRITE(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
-                                                  (uint32_t)row.index));
+        QUERN__PREFETCH_WRITE(quern__column_at(&archetype->columns[i], record->location));
     fetch_record(storage, quern_entity_index(*quern__row_handle(archetype, last)));
 }
 

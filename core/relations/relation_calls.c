@@ -489,7 +489,7 @@ static void list_source(const listing *list, uint32_t column_count, uint64_t k, 
     for (uint32_t c = 0; c < column_count; c++) {
         const quern__column_position position = list->columns[c].positions[record->archetype_number];
         list->columns[c].values[k] =
-            position.offset_bytes != 0 ? quern__position_value(position, record->location) : NULL;
+            position.offset_lines != 0 ? quern__position_value(position, record->location) : NULL;
     }
 }
 
@@ -540,7 +540,7 @@ QUERN__ALWAYS_INLINE uint64_t list_sources(const listing *list, uint32_t column_
             for (uint32_t c = 0; c < column_count; c++) {
                 const quern__column_position position =
                     list->columns[c].positions[record->archetype_number];
-                void *value = position.offset_bytes != 0 ? quern__position_value(position, location) : NULL;
+                void *value = position.offset_lines != 0 ? quern__position_value(position, location) : NULL;
                 QUERN__PREFETCH(value);
                 list->columns[c].values[k] = value;
             }

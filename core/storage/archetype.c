@@ -5,7 +5,7 @@
 #include "core/base/containers.h"
 #include "core/storage/storage.h"
 
-enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_ADJACENT_CHUNKS = 16 };
+enum { ARRAY_ALIGNMENT_BYTES = 64 };
 
 /* Constants of the colours of archetypes: see the top of archetype.h. */
 enum {
@@ -26,7 +26,20 @@ static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
     return quern__layout_bytes(bytes, rows);
 }
 
-/* Returns the largest number of rows that fit in a chunk of which `unused_bytes` are not available. */
+/* Returns how many of `rows` rows must go so that the part of each chunk in the columns of a run ends with a cache line:
+ * then threads that process neighbouring chunks share none. Returns 0 if it would cost more than an eighth. */
+static uint32_t rows_beyond_lines(const quern__archetype *archetype, uint32_t rows)
+{
+    uint32_t sizes = (uint32_t)sizeof(quern_entity);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        sizes |= archetype->columns[i].size_bytes;
+    const uint32_t divisor = sizes & (0 - sizes); /* largest power of two that divides every size */
+    const uint32_t multiple = divisor < QUERN__CACHE_LINE_BYTES ? QUERN__CACHE_LINE_BYTES / divisor : 1;
+    return rows % multiple <= rows / 8 ? rows % multiple : 0;
+}
+
+/* Returns the largest number of rows that fit in a chunk of which `unused_bytes` are not available, less those of
+ * rows_beyond_lines. */
 static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unused_bytes)
 {
     size_t row_bytes = sizeof(quern_entity);
@@ -36,7 +49,7 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
     uint32_t rows = (uint32_t)((chunk_bytes - QUERN__CHUNK_HEADER_BYTES) / row_bytes);
     while (rows > 0 && layout_bytes(archetype, rows) > chunk_bytes)
         rows--;
-    return rows;
+    return rows - rows_beyond_lines(archetype, rows);
 }
 
 /* Sets the row capacity and returns the colour of the archetype (see the top of archetype.h): the number of
@@ -51,7 +64,7 @@ static size_t find_colour_bytes(quern__archetype *archetype)
     const uint32_t most = find_row_capacity(archetype, 0);
     const uint32_t rows = find_row_capacity(archetype, (size_t)unused_lines * QUERN__PART_ALIGNMENT_BYTES);
     const bool is_cheap = rows >= most - most / (is_late ? 3 : 8);
-    archetype->row_capacity = is_cheap ? rows : most;
+    archetype->shape.row_capacity = is_cheap ? rows : most;
     return is_cheap ? (size_t)colour * QUERN__PART_ALIGNMENT_BYTES : 0;
 }
 
@@ -60,19 +73,17 @@ static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offs
 {
     if (part == archetype->column_count) {
         archetype->entities_offset_bytes = (uint16_t)offset_bytes;
-        return offset_bytes + quern__column_bytes(sizeof(quern_entity), archetype->row_capacity);
+        return offset_bytes + quern__column_bytes(sizeof(quern_entity), archetype->shape.row_capacity);
     }
     quern__column *column = &archetype->columns[part];
     column->offset_bytes = (uint16_t)offset_bytes;
-    archetype->column_positions[column->component_index] =
-        (quern__column_position){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
-    return offset_bytes + quern__column_bytes(column->size_bytes, archetype->row_capacity);
+    return offset_bytes + quern__column_bytes(column->size_bytes, archetype->shape.row_capacity);
 }
 
 static quern_result lay_out(quern__archetype *archetype)
 {
     size_t offset_bytes = QUERN__CHUNK_HEADER_BYTES + find_colour_bytes(archetype);
-    if (archetype->row_capacity == 0)
+    if (archetype->shape.row_capacity == 0)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
@@ -84,17 +95,38 @@ static quern_result lay_out(quern__archetype *archetype)
     return QUERN_OK;
 }
 
+static QUERN__SLOW_PATH uint32_t list_copies(const quern__archetype *archetype, quern__copy *out_copies)
+{
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        out_copies[i] = (quern__copy){.source_offset_bytes = column->run_offset_bytes,
+                                      .target_offset_bytes = column->run_offset_bytes,
+                                      .size_bytes = column->size_bytes};
+    }
+    return archetype->column_count;
+}
+
+void quern__archetype_set_shift(quern__archetype *archetype, uint32_t shift)
+{
+    archetype->shape = quern__run_shape_make(archetype->shape.row_capacity, shift);
+    archetype->handles_offset_bytes = (uint32_t)archetype->entities_offset_bytes << shift;
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        quern__column *column = &archetype->columns[i];
+        column->run_offset_bytes = (uint32_t)column->offset_bytes << shift;
+        column->row_mask = archetype->shape.row_mask;
+        archetype->column_positions[column->component_index] = quern__column_position_of(column);
+    }
+    quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
+    if (archetype->relocation != NULL)
+        quern__copy_rewrite(archetype->relocation, copies, list_copies(archetype, copies));
+}
+
 static bool compile_relocation(quern__archetype *archetype, const quern_allocator *allocator)
 {
     if (!archetype->is_plain) return true;
     quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        copies[i] = (quern__copy){.source_offset_bytes = column->offset_bytes,
-                                  .target_offset_bytes = column->offset_bytes,
-                                  .size_bytes = column->size_bytes};
-    }
-    archetype->relocation = quern__copy_compile(allocator, copies, archetype->column_count);
+    const uint32_t count = list_copies(archetype, copies);
+    archetype->relocation = quern__copy_compile(allocator, copies, count);
     return archetype->relocation != NULL;
 }
 
@@ -184,7 +216,7 @@ static bool start_versions(quern__archetype *archetype, const quern_allocator *a
         return false;
     if (lane_count == 0) return true;
     archetype->row_versions =
-        quern__row_versions_create(allocator, lanes, lane_count, stride, archetype->row_capacity,
+        quern__row_versions_create(allocator, lanes, lane_count, stride, &archetype->shape,
                                    archetype->held_count, *archetype->versions.clock);
     if (archetype->row_versions != NULL) return true;
     quern__versions_release(&archetype->versions, allocator);
@@ -205,7 +237,7 @@ quern_result quern__archetype_start_versions(quern__archetype *archetype, const 
 quern_result quern__archetype_add_bit_column(quern__archetype *archetype, const quern_allocator *allocator,
                                              quern__bit_column bit_column)
 {
-    if (!quern__row_bits_add_column(&archetype->row_bits, allocator, bit_column, archetype->row_capacity,
+    if (!quern__row_bits_add_column(&archetype->row_bits, allocator, bit_column, &archetype->shape,
                                     archetype->slot_capacity))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a bit for each row of %u chunks",
                            archetype->slot_capacity);
@@ -264,6 +296,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     fill_columns(archetype, components);
     archetype->has_fast_leave = archetype->is_plain;
     quern_result result = lay_out(archetype);
+    if (result == QUERN_OK) quern__archetype_set_shift(archetype, 0);
     if (result == QUERN_OK && !compile_relocation(archetype, allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
     if (result == QUERN_OK) result = add_bit_columns(archetype, allocator, components);
@@ -303,7 +336,8 @@ void quern__archetype_destroy_values(quern__archetype *archetype)
         if (column->type->hooks.destroy == NULL) continue;
         for (uint32_t i = 0; i < archetype->chunk_count; i++) {
             const quern__chunk_slot *slot = &archetype->slots[i];
-            quern__type_destroy(column->type, quern__column_value(column, slot->chunk, 0), slot->row_count);
+            quern__type_destroy(column->type, quern__column_value(column, quern__slot_chunk(slot), 0),
+                                slot->row_count);
         }
     }
 }
@@ -329,14 +363,6 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     return true;
 }
 
-/* Returns how many adjacent chunks to allocate next: 1, 1, 2, 4, 8, then 16. Adjacent chunks let hardware prefetchers
- * continue from chunk to chunk. */
-static uint32_t adjacent_count(uint32_t chunk_count)
-{
-    if (chunk_count > MAX_ADJACENT_CHUNKS) return MAX_ADJACENT_CHUNKS;
-    return chunk_count > 0 ? chunk_count : 1;
-}
-
 /* Reserves the listeners' memory for the rows of `chunk_count` chunks of the archetype. Returns false if out of
  * memory. */
 static bool row_listeners_hold(const quern__archetype *archetype, const quern_allocator *allocator,
@@ -349,43 +375,66 @@ static bool row_listeners_hold(const quern__archetype *archetype, const quern_al
     return true;
 }
 
-static bool add_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+bool quern__archetype_make_slots(quern__archetype *archetype, const quern_allocator *allocator,
+                                 uint32_t count)
 {
-    uint32_t count = adjacent_count(archetype->held_count);
-    if (!grow_slots(archetype, allocator, archetype->held_count + count) ||
-        !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count) ||
-        !row_listeners_hold(archetype, allocator, archetype->held_count + count))
+    return grow_slots(archetype, allocator, count) &&
+           quern__row_versions_reserve(archetype->row_versions, allocator, count) &&
+           row_listeners_hold(archetype, allocator, count);
+}
+
+void quern__archetype_add_run(quern__archetype *archetype, char *run)
+{
+    const quern__run_shape *shape = &archetype->shape;
+    quern__run_assign(run, shape->shift, archetype, archetype->held_count);
+    for (uint32_t i = 0; i < 1u << shape->shift; i++)
+        archetype->slots[archetype->held_count++] =
+            (quern__chunk_slot){.run = run, .first_row = i * shape->row_capacity};
+}
+
+static bool allocate_run(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+{
+    if (!quern__archetype_make_slots(archetype, allocator,
+                                     archetype->held_count + (1u << archetype->shape.shift)))
         return false;
-    quern__chunk *chunk = quern__chunk_allocate_adjacent(slabs, allocator, &count);
-    if (chunk == NULL) return false;
+    char *run = quern__run_allocate(slabs, allocator, archetype->shape.shift);
+    if (run == NULL) return false;
     if (archetype->held_count == 0 && archetype->index != QUERN__UNORDERED)
         quern__bitset_add(slabs->holders.items, archetype->index);
-    for (uint32_t i = 0; i < count; i++) {
-        quern__chunk_assign(chunk, archetype, archetype->held_count);
-        archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
-        chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
-    }
+    quern__archetype_add_run(archetype, run);
     return true;
 }
 
-static void release_chunks(quern__archetype *archetype, quern__slabs *slabs,
-                           const quern_allocator *allocator, uint32_t keep_count)
+/* Releases the last runs of which none of the first `keep_count` chunks is a part. */
+static void release_runs(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator,
+                         uint32_t keep_count)
 {
+    const uint32_t shift = archetype->shape.shift;
     if (keep_count < archetype->asked_count) keep_count = archetype->asked_count;
-    while (archetype->held_count > keep_count)
-        quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
+    while (archetype->held_count >= keep_count + (1u << shift)) {
+        archetype->held_count -= 1u << shift;
+        quern__run_release(slabs, allocator, archetype->slots[archetype->held_count].run, shift);
+    }
     if (archetype->held_count == 0 && archetype->index != QUERN__UNORDERED)
         quern__bitset_remove(slabs->holders.items, archetype->index);
+}
+
+/* Returns how many chunks beyond those with rows an archetype may hold: one run, or as many chunks as it had to add. */
+static uint32_t spare_count(const quern__archetype *archetype)
+{
+    if (archetype->shape.shift > 0 || archetype->chunk_count > QUERN__RUN_CHUNKS) return QUERN__RUN_CHUNKS;
+    return archetype->chunk_count > 0 ? archetype->chunk_count : 1;
 }
 
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator)
 {
-    uint32_t keep = archetype->chunk_count + adjacent_count(archetype->chunk_count);
+    uint32_t keep = archetype->chunk_count + spare_count(archetype);
     if (keep >= archetype->held_count) return;
     uint64_t promised = quern__archetype_row_count(archetype) + archetype->reserved_count;
-    uint32_t needed = (uint32_t)((promised + archetype->row_capacity - 1) / archetype->row_capacity);
-    release_chunks(archetype, slabs, allocator, needed > keep ? needed : keep);
+    uint32_t needed =
+        (uint32_t)((promised + archetype->shape.row_capacity - 1) / archetype->shape.row_capacity);
+    release_runs(archetype, slabs, allocator, needed > keep ? needed : keep);
 }
 
 quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
@@ -393,18 +442,19 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
 {
     uint32_t held_before = archetype->held_count;
     while (quern__archetype_available_count(archetype) < count) {
-        if (add_chunks(archetype, slabs, allocator)) continue;
-        release_chunks(archetype, slabs, allocator, held_before);
+        if (allocate_run(archetype, slabs, allocator)) continue;
+        release_runs(archetype, slabs, allocator, held_before);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
                            archetype->component_count);
     }
-    return quern__archetype_reserve(archetype, slabs, allocator, count);
+    archetype->reserved_count += count;
+    return QUERN_OK;
 }
 
 void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__slabs *slabs,
                                            const quern_allocator *allocator)
 {
-    release_chunks(archetype, slabs, allocator, archetype->chunk_count);
+    release_runs(archetype, slabs, allocator, archetype->chunk_count);
 }
 
 /* Updates the flags of an archetype after a listener was added or removed, and drops its cached edges, because these may
@@ -513,9 +563,8 @@ static uint32_t put_steps(plan_writer *to, const column_set *columns, uint32_t b
             const quern__copy *copy = &columns->copies[i];
             const uint32_t target_offset_bytes =
                 target_lacks(copy) ? copy->source_offset_bytes : copy->target_offset_bytes;
-            put(to, (quern__copy_word){
-                        .step = {.source_offset_bytes = (uint16_t)(copy->source_offset_bytes + at),
-                                 .target_offset_bytes = (uint16_t)(target_offset_bytes + at)}});
+            put(to, (quern__copy_word){.step = {.source_offset_bytes = copy->source_offset_bytes + at,
+                                                .target_offset_bytes = target_offset_bytes + at}});
         }
     return end_bytes;
 }
@@ -558,6 +607,12 @@ quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__c
         quern__allocate(allocator, word_count * sizeof *plan, COPY_PLAN_ALIGNMENT_BYTES);
     if (plan != NULL) write_plan(copies, count, plan);
     return plan;
+}
+
+void quern__copy_rewrite(quern__copy_word *plan, quern__copy *copies, uint32_t count)
+{
+    sort_by_size(copies, count);
+    write_plan(copies, count, plan);
 }
 
 void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan)

@@ -27,20 +27,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A row's location, split into chunk address and row index. */
+/* A row's location, split into the address of the run and the index of the row in it. */
 typedef struct quern__row {
-    char *chunk;
+    char *run;
     size_t index;
 } quern__row;
 
-static inline quern__row quern__row_of(uintptr_t location)
+static inline quern__row quern__row_of(const quern__run_shape *shape, uintptr_t location)
 {
-    return (quern__row){(char *)quern__chunk_of(location), quern__location_row(location)};
+    const uintptr_t index = location & shape->row_mask;
+    return (quern__row){(char *)(location - index), index};
 }
 
 static inline uintptr_t quern__row_location(quern__row row)
 {
-    return (uintptr_t)row.chunk | row.index;
+    return (uintptr_t)row.run + row.index;
 }
 
 /* Largest value size in a copy plan: the size must fit a byte. memcpy copies larger values faster. */
@@ -48,8 +49,8 @@ enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
 
 /* One column: the input for compiling a copy plan. */
 typedef struct quern__copy {
-    uint16_t source_offset_bytes; /* of the column, from the start of the chunk */
-    uint16_t target_offset_bytes; /* of the column in a chunk of the target; 0: the target lacks it */
+    uint32_t source_offset_bytes; /* of the column, from the start of the run */
+    uint32_t target_offset_bytes; /* of the column in a run of the target; 0: the target lacks it */
     uint16_t size_bytes;          /* of one value; at most QUERN__COPY_MAX_BYTES */
 } quern__copy;
 
@@ -61,13 +62,16 @@ typedef union quern__copy_word {
         uint16_t step_count; /* number of step words that follow; 0: end of this half of the plan */
     } group;
     struct {
-        uint16_t source_offset_bytes, target_offset_bytes;
+        uint32_t source_offset_bytes, target_offset_bytes;
     } step;
 } quern__copy_word;
 
 /* Compiles a copy plan for `count` columns. Sorts `copies` in place. Returns NULL if out of memory. */
 quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__copy *copies,
                                       uint32_t count);
+
+/* Writes a copy plan again, for the same columns at other offsets. */
+void quern__copy_rewrite(quern__copy_word *plan, quern__copy *copies, uint32_t count);
 
 /* Frees a copy plan. `plan` may be NULL. */
 void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan);
@@ -145,8 +149,8 @@ static inline void quern__copy_row(const quern__copy_word *plan, quern__row targ
 {
     for (const quern__copy_word *group = plan, *end; group->group.step_count > 0; group = end) {
         end = group + 1 + group->group.step_count;
-        char *to = target.chunk + target.index * group->group.value_bytes;
-        const char *from = source.chunk + source.index * group->group.value_bytes;
+        char *to = target.run + target.index * group->group.value_bytes;
+        const char *from = source.run + source.index * group->group.value_bytes;
         switch (group->group.step_bytes) {
         case 16:
             quern__copy_steps(group + 1, end, to, from, 16);
@@ -208,9 +212,9 @@ QUERN__ALWAYS_INLINE void quern__move_row(const quern__copy_word *plan, quern__r
     const quern__copy_word *group = plan, *end;
     for (; group->group.step_count > 0; group = end) {
         end = group + 1 + group->group.step_count;
-        char *to = target.chunk + target.index * group->group.value_bytes;
-        char *hole = gap.chunk + gap.index * group->group.value_bytes;
-        const char *from = last.chunk + last.index * group->group.value_bytes;
+        char *to = target.run + target.index * group->group.value_bytes;
+        char *hole = gap.run + gap.index * group->group.value_bytes;
+        const char *from = last.run + last.index * group->group.value_bytes;
         switch (group->group.step_bytes) {
         case 16:
             quern__move_steps(group + 1, end, to, hole, from, 16);
@@ -336,20 +340,35 @@ typedef struct quern__archetype_listener {
  * archetypes another part (a column or the handles) is placed first. This costs up to a third of the rows in a
  * chunk, but in worlds with that many archetypes most of them hold few rows. */
 
-/* Array of one component's values inside every chunk of the archetype. Tags have no column. */
+enum { QUERN__PART_ALIGNMENT_BYTES = 64 };
+_Static_assert((QUERN__CHUNK_BYTES << QUERN__RUN_SHIFT) / QUERN__PART_ALIGNMENT_BYTES <= UINT16_MAX,
+               "offsets in a run fit a position");
+
+/* Array of one component's values in every run of the archetype. Tags have no column. */
 typedef struct quern__column {
     const quern__type *type;
     uint16_t component_index;
-    uint16_t offset_bytes; /* offset from the chunk's address; a multiple of 64 */
-    uint16_t size_bytes;   /* size of one value */
+    uint16_t offset_bytes;     /* offset in a run of one chunk; a multiple of 64 */
+    uint16_t size_bytes;       /* size of one value */
+    uint32_t run_offset_bytes; /* offset in the runs that the archetype has */
+    uint32_t row_mask;         /* of the archetype's shape */
 } quern__column;
 
-/* Position of a component's values in every chunk, in one word for random gets. Offset 0: the archetype has no such
- * column. */
+/* Position of a component's values in the runs that the archetype has, in one word for random gets. */
 typedef struct quern__column_position {
-    uint16_t offset_bytes;
+    int32_t run_mask; /* the bits of a location that are the address of the run: minus the size of a run */
+    uint16_t
+        offset_lines; /* in units of QUERN__PART_ALIGNMENT_BYTES; 0: the archetype has no such column */
     uint16_t size_bytes;
 } quern__column_position;
+
+static inline quern__column_position quern__column_position_of(const quern__column *column)
+{
+    return (quern__column_position){.run_mask = -1 - (int32_t)column->row_mask,
+                                    .offset_lines =
+                                        (uint16_t)(column->run_offset_bytes / QUERN__PART_ALIGNMENT_BYTES),
+                                    .size_bytes = column->size_bytes};
+}
 
 /* Cached transition to the archetype with one component more or less: the data that a single call needs from the
  * plan. The plan is_plain (see storage.h). */
@@ -366,9 +385,21 @@ typedef struct quern__edge {
 enum { QUERN__EDGE_COUNT = 4 };
 
 typedef struct quern__chunk_slot {
-    quern__chunk *chunk;
+    char *run;
     uint32_t row_count;
+    uint32_t first_row; /* of the chunk in its run */
 } quern__chunk_slot;
+
+static inline quern__chunk *quern__slot_chunk(const quern__chunk_slot *slot)
+{
+    return (quern__chunk *)((uintptr_t)slot->run + slot->first_row);
+}
+
+/* Returns a row of a slot's chunk. */
+static inline quern__row quern__slot_row(const quern__chunk_slot *slot, uint32_t row)
+{
+    return (quern__row){slot->run, slot->first_row + row};
+}
 
 /* The first cache line holds the data that a query or a pass reads of an archetype with one chunk. The second to fourth
  * lines hold the data that adding and removing single rows also needs. */
@@ -377,8 +408,9 @@ typedef struct quern__archetype {
     quern__chunk_slot first_slots[2];
     quern__chunk_slot *last_slot; /* slots + chunk_count - 1 */
     uint32_t chunk_count;
-    uint32_t row_capacity; /* rows per chunk */
-    uint16_t entities_offset_bytes;
+    quern__run_shape shape;
+    uint32_t handles_offset_bytes;  /* of the entity handles, in the runs that the archetype has */
+    uint16_t entities_offset_bytes; /* in a run of one chunk */
     bool tracks_changes; /* has versions, move counts, row bits or listeners, which verbs must update */
     uint32_t number;     /* archetype number in entity records; reused after removal */
     uint32_t column_of_count; /* length of column_of and column_positions */
@@ -423,7 +455,7 @@ typedef struct quern__archetype {
     quern__column_position column_positions[]; /* by component index, like column_of */
 } quern__archetype;
 
-enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
+enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
 /* The index of an archetype that is not in the order of archetypes yet. */
@@ -477,14 +509,14 @@ static inline uint64_t quern__archetype_row_count(const quern__archetype *archet
 {
     if (archetype->chunk_count == 0) return 0;
     uint32_t last = archetype->chunk_count - 1;
-    return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
+    return (uint64_t)last * archetype->shape.row_capacity + archetype->slots[last].row_count;
 }
 
 /* Returns the location of a row. `row`: its index over all chunks. */
 static inline uintptr_t quern__archetype_location(const quern__archetype *archetype, uint32_t row)
 {
-    return quern__location_make(archetype->slots[row / archetype->row_capacity].chunk,
-                                row % archetype->row_capacity);
+    return quern__location_make(quern__slot_chunk(&archetype->slots[row / archetype->shape.row_capacity]),
+                                row % archetype->shape.row_capacity);
 }
 
 static inline uint32_t quern__archetype_column(const quern__archetype *archetype, uint32_t component_index)
@@ -530,16 +562,48 @@ static inline bool quern__row_is_enabled(const quern__archetype *archetype, uint
            !quern__bit_column_test(archetype->row_bits, bit_column, location);
 }
 
-static inline quern_entity *quern__archetype_entities(const quern__archetype *archetype,
-                                                      const quern__chunk *chunk)
+/* Returns the address of the value at a location of the position's archetype. */
+static inline void *quern__position_value(quern__column_position position, uintptr_t location)
 {
-    return (quern_entity *)(void *)((char *)(uintptr_t)chunk + archetype->entities_offset_bytes);
+    const uintptr_t run = location & (uintptr_t)(intptr_t)position.run_mask;
+    return (char *)run + (size_t)position.offset_lines * QUERN__PART_ALIGNMENT_BYTES +
+           (location - run) * position.size_bytes;
+}
+
+/* Returns the address of the value at a location of the column's archetype. */
+static inline char *quern__column_at(const quern__column *column, uintptr_t location)
+{
+    const uintptr_t row = location & column->row_mask;
+    return (char *)(location - row) + column->run_offset_bytes + row * column->size_bytes;
 }
 
 static inline void *quern__column_value(const quern__column *column, const quern__chunk *chunk,
                                         uint32_t row)
 {
-    return (char *)(uintptr_t)chunk + column->offset_bytes + (size_t)row * column->size_bytes;
+    return quern__column_at(column, quern__location_make(chunk, row));
+}
+
+/* Returns the row of the archetype at a location. */
+static inline quern__row quern__archetype_row(const quern__archetype *archetype, uintptr_t location)
+{
+    return quern__row_of(&archetype->shape, location);
+}
+
+static inline quern_entity *quern__row_handle(const quern__archetype *archetype, quern__row row)
+{
+    return (quern_entity *)(void *)(row.run + archetype->handles_offset_bytes) + row.index;
+}
+
+static inline quern_entity *quern__archetype_entities(const quern__archetype *archetype,
+                                                      const quern__chunk *chunk)
+{
+    return quern__row_handle(archetype, quern__archetype_row(archetype, (uintptr_t)chunk));
+}
+
+/* Returns the chunk of a location. */
+static inline quern__chunk *quern__chunk_at(uintptr_t location)
+{
+    return quern__chunk_of(&quern__archetype_at(location)->shape, location);
 }
 
 /* Returns the key of an edge. A single comparison of keys distinguishes the component from those of other worlds,
@@ -566,26 +630,28 @@ static inline quern__edge *quern__archetype_edge(quern__archetype *archetype, ui
 
 /* ----------------------------------------------------------------------------------- room for rows */
 
-/* Implements the case of quern__archetype_reserve that needs more chunks. */
-quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
-                                             const quern_allocator *allocator, uint32_t count);
-
 /* Returns the number of rows that can be reserved without another chunk. */
 static inline uint64_t quern__archetype_available_count(const quern__archetype *archetype)
 {
-    return (uint64_t)archetype->held_count * archetype->row_capacity -
+    return (uint64_t)archetype->held_count * archetype->shape.row_capacity -
            quern__archetype_row_count(archetype) - archetype->reserved_count;
 }
 
-/* Reserves room for `count` more appends. On failure nothing is reserved. */
-static inline quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
-                                                    const quern_allocator *allocator, uint32_t count)
-{
-    if (QUERN__UNLIKELY(quern__archetype_available_count(archetype) < count))
-        return quern__archetype_reserve_chunks(archetype, slabs, allocator, count);
-    archetype->reserved_count += count;
-    return QUERN_OK;
-}
+/* Reserves room for `count` more appends, with more chunks if necessary. On failure nothing is reserved. */
+quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                             const quern_allocator *allocator, uint32_t count);
+
+/* Reserves memory for `count` slots, and for what versions, bits and listeners keep about the rows of their chunks. Returns
+ * false if out of memory. */
+bool quern__archetype_make_slots(quern__archetype *archetype, const quern_allocator *allocator,
+                                 uint32_t count);
+
+/* Adds the chunks of a run of the archetype's shape. Precondition: quern__archetype_make_slots. */
+void quern__archetype_add_run(quern__archetype *archetype, char *run);
+
+/* Sets the shape of the archetype's runs to 2^shift chunks, and the offsets and the copy plan that depend on it. Others
+ * that know offsets follow in quern__storage_set_shift. */
+void quern__archetype_set_shift(quern__archetype *archetype, uint32_t shift);
 
 /* Releases chunks without rows, except those needed for reserved rows and a few that are retained for later rows. */
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,

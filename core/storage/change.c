@@ -5,6 +5,11 @@
 /* Up to this many rows are moved row by row, which is faster than column by column. */
 enum { ROWS_ONE_BY_ONE = 3 };
 
+/* An archetype without rows gets runs of many chunks if it is about to have this many. */
+enum { LARGE_CHUNKS = 8 };
+
+uint32_t quern__gathered_chunks = QUERN__RUN_CHUNKS;
+
 /* Number of entities by which records are prefetched ahead of their use, because their addresses are random. */
 enum { PREFETCH_DISTANCE = 12 };
 
@@ -22,6 +27,24 @@ static void note_spare(quern__storage *storage, quern__archetype *archetype)
     }
     archetype->may_retain_chunk = true;
     *oldest = archetype;
+}
+
+quern_result quern__rows_reserve_chunks(quern__storage *storage, quern__archetype *archetype,
+                                        uint32_t count)
+{
+    if (archetype->chunk_count == 0 && archetype->reserved_count == 0) {
+        /* no row prevents a change of shape */
+        const bool is_large = count / archetype->shape.row_capacity >= LARGE_CHUNKS;
+        const uint32_t shift = is_large ? QUERN__RUN_SHIFT : 0;
+        if (is_large && archetype->shape.shift == 0)
+            quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
+        if (archetype->held_count == 0 && archetype->shape.shift != shift)
+            quern__storage_set_shift(storage, archetype, shift);
+    }
+    const quern_result result =
+        quern__archetype_reserve_chunks(archetype, &storage->slabs, &storage->allocator, count);
+    storage->may_gather |= archetype->shape.shift == 0 && archetype->held_count >= quern__gathered_chunks;
+    return result;
 }
 
 quern_result quern__listeners_reserve(const quern__storage *storage, const quern__archetype *source,
@@ -56,7 +79,7 @@ uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetyp
     quern__row first = {0};
     quern__row_append(archetype, &first);
     quern__chunk_slot *slot = archetype->last_slot;
-    const uint32_t left = archetype->row_capacity - slot->row_count;
+    const uint32_t left = archetype->shape.row_capacity - slot->row_count;
     const uint32_t more = wanted - 1 < left ? wanted - 1 : left;
     slot->row_count += more;
     archetype->reserved_count -= 1 + more;
@@ -116,7 +139,7 @@ void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_
 
 static quern_entity *handles_at(const quern__archetype *archetype, uintptr_t location)
 {
-    return quern__archetype_entities(archetype, quern__chunk_of(location)) + quern__location_row(location);
+    return quern__row_handle(archetype, quern__archetype_row(archetype, location));
 }
 
 static void point_record(const quern__storage *storage, quern_entity entity,
@@ -147,18 +170,23 @@ static void move_values(const quern__type *type, char *to, char *from, uint32_t 
         memcpy(to, from, (size_t)size_bytes * count);
 }
 
+static char *value_at(quern__row row, uint32_t offset_bytes, uint32_t size_bytes)
+{
+    return row.run + offset_bytes + row.index * size_bytes;
+}
+
 static void carry_columns(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
 {
+    const quern__row target = quern__archetype_row(plan->target, to),
+                     source = quern__archetype_row(plan->source, from);
     const quern__move_step *step = plan->steps;
     for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
-        move_values(step->type, quern__location_value(to, step->target_offset_bytes, step->size_bytes),
-                    quern__location_value(from, step->source_offset_bytes, step->size_bytes),
-                    step->size_bytes, count);
+        move_values(step->type, value_at(target, step->target_offset_bytes, step->size_bytes),
+                    value_at(source, step->source_offset_bytes, step->size_bytes), step->size_bytes, count);
     step += plan->added_count;
     for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
         if (step->type != NULL)
-            quern__type_destroy(step->type,
-                                quern__location_value(from, step->source_offset_bytes, step->size_bytes),
+            quern__type_destroy(step->type, value_at(source, step->source_offset_bytes, step->size_bytes),
                                 count);
 }
 
@@ -170,7 +198,8 @@ QUERN__ALWAYS_INLINE void carry(const quern__move_plan *plan, uintptr_t to, uint
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        quern__copy_row(plan->carry, quern__row_of(to + i), quern__row_of(from + i));
+        quern__copy_row(plan->carry, quern__archetype_row(plan->target, to + i),
+                        quern__archetype_row(plan->source, from + i));
 }
 
 static void relocate_columns(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
@@ -178,10 +207,90 @@ static void relocate_columns(const quern__archetype *archetype, uintptr_t to, ui
 {
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
+        move_values(column->type->hooks.move != NULL ? column->type : NULL, quern__column_at(column, to),
+                    quern__column_at(column, from), column->size_bytes, count);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- gathering */
+
+/* Allocates the runs for all rows of the archetype, and all that it needs to hold them. Returns false if out of memory. */
+static bool allocate_runs(quern__storage *storage, quern__archetype *archetype, char **runs, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count &&
+           (runs[i] = quern__run_allocate(&storage->slabs, &storage->allocator, QUERN__RUN_SHIFT)) != NULL)
+        i++;
+    if (i == count &&
+        quern__archetype_make_slots(archetype, &storage->allocator, count * QUERN__RUN_CHUNKS))
+        return true;
+    while (i > 0)
+        quern__run_release(&storage->slabs, &storage->allocator, runs[--i], QUERN__RUN_SHIFT);
+    return false;
+}
+
+/* Moves the rows of a chunk, the only one of its run, to the place in a run of many where they stay in order. */
+static void gather_chunk(const quern__storage *storage, const quern__archetype *archetype, quern__row to,
+                         quern__row from, uint32_t count)
+{
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
         move_values(column->type->hooks.move != NULL ? column->type : NULL,
-                    quern__location_value(to, column->offset_bytes, column->size_bytes),
-                    quern__location_value(from, column->offset_bytes, column->size_bytes),
-                    column->size_bytes, count);
+                    value_at(to, (uint32_t)column->offset_bytes << QUERN__RUN_SHIFT, column->size_bytes),
+                    value_at(from, column->offset_bytes, column->size_bytes), column->size_bytes, count);
+    }
+    const quern_entity *handles = quern__row_handle(archetype, from);
+    quern_entity *gathered = (quern_entity *)(void *)value_at(
+        to, (uint32_t)archetype->entities_offset_bytes << QUERN__RUN_SHIFT, (uint32_t)sizeof(quern_entity));
+    for (uint32_t i = 0; i < count; i++) {
+        gathered[i] = handles[i];
+        point_record(storage, handles[i], archetype, quern__row_location(to) + i);
+    }
+    quern__count_move(archetype, quern__row_location(from));
+}
+
+/* Gives an archetype runs of many chunks. */
+static void gather(quern__storage *storage, quern__archetype *archetype)
+{
+    const uint32_t chunk_count = archetype->chunk_count,
+                   run_count = (chunk_count + QUERN__RUN_CHUNKS - 1) / QUERN__RUN_CHUNKS;
+    char **runs = quern__allocate(&storage->allocator, run_count * sizeof *runs, _Alignof(char *));
+    if (runs == NULL || !allocate_runs(storage, archetype, runs, run_count)) {
+        quern__release(&storage->allocator, runs, run_count * sizeof *runs, _Alignof(char *));
+        return;
+    }
+    for (uint32_t i = 0; i < chunk_count; i++) {
+        const quern__chunk_slot *slot = &archetype->slots[i];
+        const quern__row to = {runs[i / QUERN__RUN_CHUNKS],
+                               (size_t)(i % QUERN__RUN_CHUNKS) * archetype->shape.row_capacity};
+        gather_chunk(storage, archetype, to, quern__slot_row(slot, 0), slot->row_count);
+    }
+    const uint32_t asked_count = archetype->asked_count, last_count = archetype->last_slot->row_count;
+    archetype->asked_count = 0;
+    archetype->chunk_count = 0;
+    quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
+    quern__storage_set_shift(storage, archetype, QUERN__RUN_SHIFT);
+    for (uint32_t i = 0; i < run_count; i++)
+        quern__archetype_add_run(archetype, runs[i]);
+    if (archetype->index != QUERN__UNORDERED)
+        quern__bitset_add(storage->slabs.holders.items, archetype->index);
+    for (uint32_t i = 0; i < chunk_count; i++)
+        archetype->slots[i].row_count = archetype->shape.row_capacity;
+    archetype->slots[chunk_count - 1].row_count = last_count;
+    archetype->chunk_count = chunk_count;
+    archetype->asked_count = asked_count < archetype->held_count ? asked_count : archetype->held_count;
+    storage->structure_version++;
+    quern__release(&storage->allocator, runs, run_count * sizeof *runs, _Alignof(char *));
+}
+
+void quern__rows_gather(quern__storage *storage)
+{
+    storage->may_gather = false;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        if (archetype->shape.shift == 0 && archetype->chunk_count >= quern__gathered_chunks &&
+            archetype->reserved_count == 0)
+            gather(storage, archetype);
     }
 }
 
@@ -242,8 +351,7 @@ static inline void destroy_values(const quern__archetype *archetype, uintptr_t f
 {
     for (uint32_t i = 0; i < archetype->column_count && archetype->has_destroy; i++) {
         const quern__column *column = &archetype->columns[i];
-        quern__type_destroy(column->type,
-                            quern__location_value(first, column->offset_bytes, column->size_bytes), count);
+        quern__type_destroy(column->type, quern__column_at(column, first), count);
     }
 }
 
@@ -338,15 +446,18 @@ void quern__rows_move_picked(const quern__storage *storage, const quern__move_pl
     assert(plan->is_plain);
     if (plan->source->tracks_changes || plan->target->tracks_changes)
         note_picked(plan, to, chunk, rows, count);
+    const quern__row target = quern__archetype_row(plan->target, to),
+                     source = quern__archetype_row(plan->source, (uintptr_t)chunk);
     const quern__move_step *step = plan->steps;
     for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
-        pick_column(quern__location_value(to, step->target_offset_bytes, step->size_bytes),
-                    (const char *)chunk + step->source_offset_bytes, rows, count, step->size_bytes);
+        pick_column(value_at(target, step->target_offset_bytes, step->size_bytes),
+                    value_at(source, step->source_offset_bytes, step->size_bytes), rows, count,
+                    step->size_bytes);
     const quern_entity *handles = quern__archetype_entities(plan->source, chunk);
-    quern_entity *target = handles_at(plan->target, to);
+    quern_entity *moved = handles_at(plan->target, to);
     for (uint32_t i = 0; i < count; i++) {
-        target[i] = handles[rows[i]];
-        point_record(storage, target[i], plan->target, to + i);
+        moved[i] = handles[rows[i]];
+        point_record(storage, moved[i], plan->target, to + i);
     }
 }
 
@@ -368,17 +479,17 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
     if (QUERN__UNLIKELY(archetype->tracks_changes)) quern__note_relocation(archetype, to, from, count);
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
-        quern__copy_row(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));
+        quern__copy_row(archetype->relocation, quern__archetype_row(archetype, to + i),
+                        quern__archetype_row(archetype, from + i));
     place_entities(storage, archetype, to, handles_at(archetype, from), count);
 }
 
 /* Copies values of one column between listed rows. size_bytes is a constant in most inlined copies. */
 static inline void relocate_values(const uintptr_t *to, const uintptr_t *from, uint32_t count,
-                                   uint32_t offset_bytes, uint32_t size_bytes)
+                                   const quern__column *column, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < count; i++)
-        quern__copy_value(quern__location_value(to[i], offset_bytes, size_bytes),
-                          quern__location_value(from[i], offset_bytes, size_bytes), size_bytes);
+        quern__copy_value(quern__column_at(column, to[i]), quern__column_at(column, from[i]), size_bytes);
 }
 
 static void relocate_column(const quern__column *column, const uintptr_t *to, const uintptr_t *from,
@@ -386,19 +497,19 @@ static void relocate_column(const quern__column *column, const uintptr_t *to, co
 {
     switch (column->size_bytes) {
     case 4:
-        relocate_values(to, from, count, column->offset_bytes, 4);
+        relocate_values(to, from, count, column, 4);
         break;
     case 8:
-        relocate_values(to, from, count, column->offset_bytes, 8);
+        relocate_values(to, from, count, column, 8);
         break;
     case 12:
-        relocate_values(to, from, count, column->offset_bytes, 12);
+        relocate_values(to, from, count, column, 12);
         break;
     case 16:
-        relocate_values(to, from, count, column->offset_bytes, 16);
+        relocate_values(to, from, count, column, 16);
         break;
     default:
-        relocate_values(to, from, count, column->offset_bytes, column->size_bytes);
+        relocate_values(to, from, count, column, column->size_bytes);
         break;
     }
 }
@@ -440,7 +551,8 @@ const void *quern__rows_append_all(quern__storage *storage, const quern__move_pl
     const void *first_value = NULL;
     uint32_t count;
     for (uint64_t left = quern__archetype_row_count(plan->source); left > 0; left -= count) {
-        uint32_t wanted = left < plan->target->row_capacity ? (uint32_t)left : plan->target->row_capacity;
+        uint32_t wanted =
+            left < plan->target->shape.row_capacity ? (uint32_t)left : plan->target->shape.row_capacity;
         uintptr_t first = quern__rows_append(storage, plan->target, wanted, &count);
         char *targets = quern__storage_value(plan->target, first, component_index);
         quern__fill_required(plan, component_index, first, count);
@@ -461,12 +573,14 @@ void quern__rows_move_all(quern__storage *storage, const quern__move_plan *plan)
     for (uint32_t i = 0; i < source->chunk_count; i++) {
         const quern__chunk_slot *slot = &source->slots[i];
         for (uint32_t row = 0, count; row < slot->row_count; row += count, to += count) {
-            uint32_t to_row = (uint32_t)(to % target->row_capacity);
-            count = target->row_capacity - to_row;
+            uint32_t to_row = (uint32_t)(to % target->shape.row_capacity);
+            count = target->shape.row_capacity - to_row;
             if (count > slot->row_count - row) count = slot->row_count - row;
-            quern__rows_move(storage, plan,
-                             quern__location_make(target->slots[to / target->row_capacity].chunk, to_row),
-                             quern__location_make(slot->chunk, row), count);
+            quern__rows_move(
+                storage, plan,
+                quern__location_make(quern__slot_chunk(&target->slots[to / target->shape.row_capacity]),
+                                     to_row),
+                quern__location_make(quern__slot_chunk(slot), row), count);
         }
     }
     storage->structure_version++;
@@ -482,11 +596,11 @@ void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype)
 {
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
         const quern__chunk_slot *slot = &archetype->slots[i];
-        quern__rows_leave(archetype, quern__location_make(slot->chunk, 0), slot->row_count);
+        quern__rows_leave(archetype, quern__location_make(quern__slot_chunk(slot), 0), slot->row_count);
     }
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
         const quern__chunk_slot *slot = &archetype->slots[i];
-        const quern_entity *handles = quern__archetype_entities(archetype, slot->chunk);
+        const quern_entity *handles = quern__archetype_entities(archetype, quern__slot_chunk(slot));
         for (uint32_t row = 0; row < slot->row_count; row++)
             quern__entities_free_or_retire(&storage->entities, quern_entity_index(handles[row]));
     }
@@ -513,7 +627,7 @@ static void leave_with_hooks_or_retire(quern__storage *storage, quern__archetype
     quern__rows_leave(archetype, gap, 1);
     quern__entities_free_or_retire(&storage->entities, quern_entity_index(entity));
     storage->structure_version++;
-    quern__row_close_gap(storage, archetype, quern__row_of(gap), false, true);
+    quern__row_close_gap(storage, archetype, quern__archetype_row(archetype, gap), false, true);
 }
 
 void quern__row_leave(quern__storage *storage, quern_entity entity)
@@ -550,13 +664,14 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
     assert(quern__storage_archetype_of(storage, record) == source);
     if (plan->is_plain) {
         const quern__edge edge = quern__plan_edge(plan, 0);
-        quern__row_move_plain(storage, source, entity, record, &edge, quern__row_of(to));
+        quern__row_move_plain(storage, source, entity, record, &edge,
+                              quern__archetype_row(plan->target, to));
         return;
     }
     const uintptr_t from = record->location;
     quern__rows_move(storage, plan, to, from, 1);
     storage->structure_version++;
-    quern__row_close_gap(storage, source, quern__row_of(from), false, true);
+    quern__row_close_gap(storage, source, quern__archetype_row(source, from), false, true);
 }
 
 enum { MOVES_PER_CALL = 1024 };
@@ -571,7 +686,8 @@ typedef struct closing {
 
 static uint32_t row_of(const quern__archetype *archetype, uintptr_t location)
 {
-    return quern__chunk_of(location)->index * archetype->row_capacity + quern__location_row(location);
+    return quern__chunk_index_at(&archetype->shape, location) * archetype->shape.row_capacity +
+           quern__location_row(&archetype->shape, location);
 }
 
 /* Lists the rows from `end` on that are not gaps. gap: the first gap at or after `end`. */
@@ -581,7 +697,8 @@ static uint32_t list_tails(const quern__archetype *archetype, uint32_t end, cons
     uint32_t row_count = (uint32_t)quern__archetype_row_count(archetype), count = 0;
     for (uint32_t row = end; row < row_count;) {
         uintptr_t location = quern__archetype_location(archetype, row);
-        uint32_t in_chunk = archetype->row_capacity - quern__location_row(location);
+        uint32_t in_chunk =
+            archetype->shape.row_capacity - quern__location_row(&archetype->shape, location);
         for (uint32_t i = 0; i < in_chunk && row < row_count; i++, row++) {
             if (gap < gaps_end && *gap == location + i)
                 gap++;
@@ -592,11 +709,18 @@ static uint32_t list_tails(const quern__archetype *archetype, uint32_t end, cons
     return count;
 }
 
-/* Returns the number of pairs from the i-th on, before `end`, whose gaps and tails are consecutive. */
+/* Returns the number of pairs from the i-th on, before `end`, whose gaps and tails are consecutive rows of one chunk. In
+ * a run, the first row of a chunk follows the last row of the chunk before. */
 static uint32_t count_consecutive(const closing *it, uint32_t i, uint32_t end)
 {
     const uintptr_t *gaps = it->gaps + i, *tails = it->tails + i;
     uint32_t count = 1;
+    if (i + 1 == end || gaps[1] != gaps[0] + 1 || tails[1] != tails[0] + 1) return count;
+    const quern__run_shape *shape = &it->archetype->shape;
+    const uint32_t gap_row = quern__location_row(shape, *gaps),
+                   tail_row = quern__location_row(shape, *tails),
+                   left = shape->row_capacity - (gap_row > tail_row ? gap_row : tail_row);
+    if (end > i + left) end = i + left;
     while (i + count < end && gaps[count] == gaps[0] + count && tails[count] == tails[0] + count)
         count++;
     return count;

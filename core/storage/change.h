@@ -70,9 +70,9 @@
 /* Returns whether the range is within one chunk of the archetype and within its row count. The rows may be raw. */
 static inline bool quern__is_row_range(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
-    const quern__chunk *chunk = quern__chunk_of(first);
-    return chunk->archetype == archetype && chunk->index < archetype->chunk_count && count > 0 &&
-           quern__location_row(first) + count <= archetype->slots[chunk->index].row_count;
+    const uint32_t slot = quern__chunk_index_at(&archetype->shape, first);
+    return quern__archetype_at(first) == archetype && slot < archetype->chunk_count && count > 0 &&
+           quern__location_row(&archetype->shape, first) + count <= archetype->slots[slot].row_count;
 }
 
 /* Counts a move for the chunk of the archetype that rows are leaving. */
@@ -80,7 +80,7 @@ static inline void quern__count_move(const quern__archetype *archetype, uintptr_
 {
     if (QUERN__UNLIKELY(archetype->move_counts != NULL))
         quern__move_counts_increment(archetype->move_counts,
-                                     quern__chunk_number(quern__chunk_of(location)));
+                                     quern__chunk_number(&archetype->shape, location));
 }
 
 /* Notes that rows move between two chunks of the archetype or within one. Precondition: the archetype tracks changes,
@@ -88,7 +88,7 @@ static inline void quern__count_move(const quern__archetype *archetype, uintptr_
 static inline void quern__note_relocation(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
                                           uint32_t count)
 {
-    quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
+    quern__versions_note_rows(&archetype->versions, quern__chunk_index_at(&archetype->shape, to));
     if (archetype->row_versions != NULL)
         quern__row_versions_move(archetype->row_versions, to, archetype->row_versions, from, count,
                                  *archetype->versions.clock);
@@ -106,7 +106,7 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
 {
     assert(quern__is_row_range(archetype, first, count));
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
-    quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
+    quern__versions_note_rows(&archetype->versions, quern__chunk_index_at(&archetype->shape, first));
     if (archetype->row_versions != NULL)
         quern__row_versions_arrive(archetype->row_versions, first, count, *archetype->versions.clock);
     for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
@@ -134,7 +134,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
     assert(quern__is_row_range(source, from, count) && quern__is_row_range(target, to, count));
     if (QUERN__LIKELY(!source->tracks_changes && !target->tracks_changes)) return;
     quern__count_move(source, from);
-    quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
+    quern__versions_note_rows(&target->versions, quern__chunk_index_at(&target->shape, to));
     if (target->row_versions != NULL)
         quern__row_versions_move(target->row_versions, to, source->row_versions, from, count,
                                  *target->versions.clock);
@@ -166,7 +166,7 @@ static inline void quern__note_component(const quern__archetype *archetype, uint
 {
     if (archetype->versions.items == NULL) return;
     const uint32_t index = quern__archetype_version_index(archetype, component_index);
-    quern__versions_note(&archetype->versions, quern__chunk_of(first)->index, index);
+    quern__versions_note(&archetype->versions, quern__chunk_index_at(&archetype->shape, first), index);
     if (archetype->row_versions != NULL)
         quern__row_versions_note(archetype->row_versions, index, first, count, *archetype->versions.clock);
 }
@@ -208,10 +208,30 @@ static inline bool quern__writes_are_tracked(const quern__archetype *archetype)
 
 /* ------------------------------------------------------------------------------- what may fail */
 
+/* Implements the case of quern__rows_reserve that needs more chunks. */
+quern_result quern__rows_reserve_chunks(quern__storage *storage, quern__archetype *archetype,
+                                        uint32_t count);
+
+/* Reserves room for `count` more appends. On failure nothing is reserved. */
 static inline quern_result quern__rows_reserve(quern__storage *storage, quern__archetype *archetype,
                                                uint32_t count)
 {
-    return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
+    if (QUERN__UNLIKELY(quern__archetype_available_count(archetype) < count))
+        return quern__rows_reserve_chunks(storage, archetype, count);
+    archetype->reserved_count += count;
+    return QUERN_OK;
+}
+
+/* Moves the rows of archetypes that have become large into runs of many chunks. Precondition: no location is in use, and
+ * no thread reads rows. Rows keep their chunks and their order. An archetype stays as it is if there is no memory. */
+void quern__rows_gather(quern__storage *storage);
+
+/* Number of chunks from which on an archetype is gathered. Tests lower it. */
+extern uint32_t quern__gathered_chunks;
+
+static inline void quern__rows_gather_if_large(quern__storage *storage)
+{
+    if (QUERN__UNLIKELY(storage->may_gather)) quern__rows_gather(storage);
 }
 
 /* Reserves slots and rows for `count` new entities of an archetype. On failure nothing is reserved, but pages of
@@ -286,8 +306,7 @@ static inline void quern__rows_arrive_picked(const quern__storage *storage,
                                              const quern_entity *handles, const uint32_t *picks,
                                              uint32_t count)
 {
-    quern_entity *target =
-        quern__archetype_entities(archetype, quern__chunk_of(first)) + quern__location_row(first);
+    quern_entity *target = quern__row_handle(archetype, quern__archetype_row(archetype, first));
     const uint32_t number = archetype->number;
     for (uint32_t i = 0; i < count; i++) {
         const quern_entity entity = handles[picks[i]];
@@ -411,7 +430,7 @@ uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetyp
 /* Returns whether `count` more rows fit in the last chunk. */
 static inline bool quern__rows_fit_chunk(const quern__archetype *archetype, uint32_t count)
 {
-    return (uint64_t)archetype->last_slot->row_count + count <= archetype->row_capacity;
+    return (uint64_t)archetype->last_slot->row_count + count <= archetype->shape.row_capacity;
 }
 
 /* Performs quern__rows_append for exactly `count` rows. Precondition: quern__rows_fit_chunk. */
@@ -424,7 +443,7 @@ static inline uintptr_t quern__rows_append_fitting(quern__storage *storage, quer
     slot->row_count += count;
     archetype->reserved_count -= count;
     storage->structure_version++;
-    return quern__location_make(slot->chunk, row);
+    return quern__row_location(quern__slot_row(slot, row));
 }
 
 /* Appends `count` reserved raw rows, in as many chunks as necessary. */
@@ -505,27 +524,23 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
  * The callers that inline these functions therefore save no registers. If an archetype tracks changes, one such call
  * does all the work. */
 
-static inline void *quern__row_value(quern__column_position position, quern__row row)
+static inline void *quern__row_value(const quern__column_position *position, quern__row row)
 {
-    return row.chunk + position.offset_bytes + row.index * position.size_bytes;
-}
-
-static inline quern_entity *quern__row_handle(const quern__archetype *archetype, quern__row row)
-{
-    return (quern_entity *)(void *)(row.chunk + archetype->entities_offset_bytes) + row.index;
+    return row.run + (size_t)position->offset_lines * QUERN__PART_ALIGNMENT_BYTES +
+           row.index * position->size_bytes;
 }
 
 /* Appends a raw row without a reservation. Returns false if that would need a chunk beyond those held. */
 static inline bool quern__row_append(quern__archetype *archetype, quern__row *out_row)
 {
     quern__chunk_slot *slot = archetype->last_slot;
-    if (slot->row_count >= archetype->row_capacity) {
+    if (slot->row_count >= archetype->shape.row_capacity) {
         if (archetype->chunk_count == archetype->held_count) return false;
         archetype->chunk_count++;
         archetype->last_slot = ++slot;
         slot->row_count = 0;
     }
-    *out_row = (quern__row){(char *)slot->chunk, slot->row_count++};
+    *out_row = quern__slot_row(slot, slot->row_count++);
     return true;
 }
 
@@ -585,8 +600,9 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
                                                        quern__row gap, bool is_plain, bool notifies)
 {
     quern__chunk_slot *slot = archetype->last_slot;
-    const quern__row last = {(char *)slot->chunk, --slot->row_count};
-    if (last.index != gap.index || last.chunk != gap.chunk) {
+    const uint32_t last_row = --slot->row_count;
+    const quern__row last = quern__slot_row(slot, last_row);
+    if (last.index != gap.index || last.run != gap.run) {
         if (notifies && archetype->tracks_changes)
             quern__note_relocation(archetype, quern__row_location(gap), quern__row_location(last), 1);
         quern__row_move_handle(storage, archetype, gap, last);
@@ -595,7 +611,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
         else
             quern__row_relocate_hooked(archetype, gap, last);
     }
-    return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
+    return QUERN__UNLIKELY(last_row == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
 /* Moves an entity along an edge to the raw row `to`, and closes the gap in the source. `notifies` (whether
@@ -606,7 +622,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_by_edge(quern__storage *storag
                                                           bool notifies)
 {
     const quern__archetype *target = edge->target;
-    const quern__row from = quern__row_of(record->location);
+    const quern__row from = quern__archetype_row(source, record->location);
     if (notifies) quern__on_move(target, quern__row_location(to), source, record->location, 1);
     record->location = quern__row_location(to);
     record->archetype_number = edge->target_number;
@@ -622,7 +638,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, 
                                                        quern_entity entity, quern__record *record,
                                                        bool notifies)
 {
-    const quern__row gap = quern__row_of(record->location);
+    const quern__row gap = quern__archetype_row(archetype, record->location);
     if (notifies) quern__on_leave(archetype, record->location, 1);
     quern__entities_free(&storage->entities, quern_entity_index(entity), record);
     storage->structure_version++;
@@ -660,15 +676,17 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
         return;
     }
     quern__chunk_slot *slot = source->last_slot;
-    const quern__row gap = quern__row_of(record->location), last = {(char *)slot->chunk, --slot->row_count};
-    if (last.index != gap.index || last.chunk != gap.chunk) {
+    const uint32_t last_row = --slot->row_count;
+    const quern__row gap = quern__archetype_row(source, record->location);
+    const quern__row last = quern__slot_row(slot, last_row);
+    if (last.index != gap.index || last.run != gap.run) {
         quern__move_row(plan->carry, to, gap, last);
         quern__row_move_handle(storage, source, gap, last);
     } else {
         quern__copy_row(plan->carry, to, gap);
     }
     quern__row_put_entity(storage, plan->target, entity, to);
-    if (QUERN__UNLIKELY(last.index == 0)) quern__rows_drop_chunk(storage, source);
+    if (QUERN__UNLIKELY(last_row == 0)) quern__rows_drop_chunk(storage, source);
 }
 
 /* Performs quern__row_leave for a known plain archetype. Precondition: quern__record_may_retire_or_wrap is false for
@@ -728,8 +746,7 @@ static inline void quern__fill_required(const quern__move_plan *plan, uint32_t c
         if (column->component_index == component_index ||
             quern__archetype_has(plan->source, column->component_index))
             continue;
-        quern__type_construct(
-            column->type, quern__location_value(first, column->offset_bytes, column->size_bytes), count);
+        quern__type_construct(column->type, quern__column_at(column, first), count);
     }
 }
 
@@ -752,8 +769,7 @@ static inline void quern__fill_unlisted(const quern__storage *storage, const que
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
         if (quern__list_has(list, list_count, column->component_index)) continue;
-        quern__type_construct(
-            column->type, quern__location_value(first, column->offset_bytes, column->size_bytes), count);
+        quern__type_construct(column->type, quern__column_at(column, first), count);
     }
 }
 

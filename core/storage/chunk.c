@@ -5,14 +5,12 @@
 #include "core/base/containers.h"
 #include "core/platform/platform.h"
 
-_Static_assert(sizeof(quern__chunk) <= QUERN__CHUNK_HEADER_BYTES, "the header has 64 bytes");
+_Static_assert(sizeof(quern__slab_tables *) <= QUERN__CHUNK_HEADER_BYTES, "no column uses these bytes");
 _Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");
-
-enum { INDICES_BYTES = QUERN__SLAB_CHUNKS * sizeof(uint32_t) };
 
 static void slab_release(const quern__slab *slab, const quern_allocator *allocator)
 {
-    quern__release(allocator, slab->indices, INDICES_BYTES, QUERN__CACHE_LINE_BYTES);
+    quern__release(allocator, slab->tables, sizeof *slab->tables, QUERN__CACHE_LINE_BYTES);
     quern__release(allocator, slab->memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
 }
 
@@ -23,11 +21,6 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
     quern__array_release(allocator, &slabs->list);
     quern__array_release(allocator, &slabs->holders);
     assert(slabs->move_counts.first_reader == NULL); /* getters must be destroyed before their world */
-}
-
-static quern__chunk *chunk_at(const quern__slab *slab, uint32_t slot)
-{
-    return (quern__chunk *)(void *)(slab->memory + (size_t)slot * QUERN__CHUNK_BYTES);
 }
 
 static uint32_t find_unused_entry(const quern__slabs *slabs)
@@ -81,14 +74,15 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
         return NULL;
     quern__slab fresh = {.free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};
     fresh.memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
-    fresh.indices = quern__allocate(allocator, INDICES_BYTES, QUERN__CACHE_LINE_BYTES);
-    if (fresh.memory == NULL || fresh.indices == NULL) {
+    fresh.tables = quern__allocate(allocator, sizeof *fresh.tables, QUERN__CACHE_LINE_BYTES);
+    if (fresh.memory == NULL || fresh.tables == NULL) {
         slab_release(&fresh, allocator);
         return NULL;
     }
     fresh.is_huge = slabs->slab_count > 0;
     if (fresh.is_huge) quern__advise_huge_pages(fresh.memory, QUERN__SLAB_BYTES);
-    chunk_at(&fresh, 0)->slab_indices = fresh.indices;
+    fresh.tables->slab_index = index;
+    memcpy(fresh.memory, &fresh.tables, sizeof fresh.tables);
 
     slabs->list.items[index] = fresh;
     if (index == slabs->list.count) slabs->list.count++;
@@ -99,58 +93,54 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
     return &slabs->list.items[index];
 }
 
-static quern__slab *find_slab_with_room(quern__slabs *slabs)
+static bool is_free(const quern__slab *slab, uint32_t first, uint32_t count)
 {
-    for (; slabs->first_index < slabs->list.count; slabs->first_index++)
-        if (slabs->list.items[slabs->first_index].free_count > 0)
-            return &slabs->list.items[slabs->first_index];
+    const uint64_t mask = count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
+    return (slab->free_mask[first / 64] >> first % 64 & mask) == mask;
+}
+
+/* Finds a free run of `count` chunks in the slab. Returns the position of its first chunk, or QUERN__SLAB_CHUNKS. */
+static uint32_t find_free_run(const quern__slab *slab, uint32_t count)
+{
+    uint32_t first = 0;
+    if (slab->free_count < count) return QUERN__SLAB_CHUNKS;
+    while (first < QUERN__SLAB_CHUNKS && !is_free(slab, first, count))
+        first += count;
+    return first;
+}
+
+/* Finds a free run of `count` chunks in the slabs. Returns its slab, or NULL. */
+static quern__slab *find_run(quern__slabs *slabs, uint32_t count, uint32_t *out_first)
+{
+    while (slabs->first_index < slabs->list.count && slabs->list.items[slabs->first_index].free_count == 0)
+        slabs->first_index++;
+    for (uint32_t i = slabs->first_index; i < slabs->list.count; i++) {
+        *out_first = find_free_run(&slabs->list.items[i], count);
+        if (*out_first < QUERN__SLAB_CHUNKS) return &slabs->list.items[i];
+    }
     return NULL;
 }
 
-static bool is_free(const quern__slab *slab, uint32_t slot)
+char *quern__run_allocate(quern__slabs *slabs, const quern_allocator *allocator, uint32_t shift)
 {
-    return slot < QUERN__SLAB_CHUNKS && quern__bitset_has(slab->free_mask, slot);
-}
-
-/* Returns the first of `wanted` adjacent free chunks, or of the longest sequence that exists. Sets *out_count to the
- * length of the sequence. Precondition: the slab has a free chunk. */
-static uint32_t find_adjacent(const quern__slab *slab, uint32_t wanted, uint32_t *out_count)
-{
-    uint32_t best = 0, best_count = 0;
-    for (uint32_t slot = 0; slot < QUERN__SLAB_CHUNKS && best_count < wanted; slot++) {
-        uint32_t count = 0;
-        while (count < wanted && is_free(slab, slot + count))
-            count++;
-        if (count > best_count) {
-            best = slot;
-            best_count = count;
-        }
-        slot += count;
-    }
-    *out_count = best_count;
-    return best;
-}
-
-quern__chunk *quern__chunk_allocate_adjacent(quern__slabs *slabs, const quern_allocator *allocator,
-                                             uint32_t *count)
-{
-    quern__slab *slab = find_slab_with_room(slabs);
+    const uint32_t count = 1u << shift;
+    uint32_t first = 0;
+    quern__slab *slab = find_run(slabs, count, &first);
     if (slab == NULL) slab = slab_add(slabs, allocator);
     if (slab == NULL) return NULL;
-
-    if (slab->free_count == QUERN__SLAB_CHUNKS) slabs->empty_count--;
-    uint32_t first = find_adjacent(slab, *count, count);
-    for (uint32_t slot = first; slot < first + *count; slot++) {
-        quern__bitset_remove(slab->free_mask, slot);
-        chunk_at(slab, slot)->slab_index = (uint32_t)(slab - slabs->list.items);
+    if (slab->free_count == QUERN__SLAB_CHUNKS) {
+        slabs->empty_count--;
+        first = 0;
     }
-    slab->free_count -= *count;
-    slabs->free_count -= *count;
+    for (uint32_t i = 0; i < count; i++)
+        quern__bitset_remove(slab->free_mask, first + i);
+    slab->free_count -= count;
+    slabs->free_count -= count;
     if (!slab->is_huge && slab->free_count < QUERN__SLAB_CHUNKS / 4 * 3) {
         slab->is_huge = true;
         quern__collapse_huge_page(slab->memory, QUERN__SLAB_BYTES);
     }
-    return chunk_at(slab, first);
+    return slab->memory + (size_t)first * QUERN__CHUNK_BYTES;
 }
 
 static void slab_drop(quern__slabs *slabs, const quern_allocator *allocator, quern__slab *slab)
@@ -162,13 +152,14 @@ static void slab_drop(quern__slabs *slabs, const quern_allocator *allocator, que
     slabs->free_count -= QUERN__SLAB_CHUNKS;
 }
 
-void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk)
+void quern__run_release(quern__slabs *slabs, const quern_allocator *allocator, char *run, uint32_t shift)
 {
-    uint32_t index = chunk->slab_index;
+    const uint32_t index = quern__slab_tables_of((uintptr_t)run)->slab_index, count = 1u << shift;
     quern__slab *slab = &slabs->list.items[index];
-    quern__bitset_add(slab->free_mask, (uint32_t)(((char *)chunk - slab->memory) / QUERN__CHUNK_BYTES));
-    slab->free_count++;
-    slabs->free_count++;
+    for (uint32_t i = 0; i < count; i++)
+        quern__bitset_add(slab->free_mask, quern__location_in_slab((uintptr_t)run) + i);
+    slab->free_count += count;
+    slabs->free_count += count;
     if (index < slabs->first_index) slabs->first_index = index;
     if (slab->free_count < QUERN__SLAB_CHUNKS) return;
     slabs->empty_count++;
@@ -262,9 +253,10 @@ static size_t head_bytes(uint32_t lane_count, uint32_t version_count)
 
 quern__row_versions *quern__row_versions_create(const quern_allocator *allocator,
                                                 const quern__row_lane *lanes, uint32_t lane_count,
-                                                uint32_t version_count, uint32_t row_capacity,
+                                                uint32_t version_count, const quern__run_shape *shape,
                                                 uint32_t slot_capacity, uint64_t now)
 {
+    const uint32_t row_capacity = shape->row_capacity;
     char *memory =
         quern__allocate(allocator, head_bytes(lane_count, version_count), ROW_VERSION_ALIGNMENT_BYTES);
     if (memory == NULL) return NULL;
@@ -273,6 +265,7 @@ quern__row_versions *quern__row_versions_create(const quern_allocator *allocator
         (quern__row_versions){.lanes = (quern__row_lane *)(void *)(versions + 1),
                               .lane_count = lane_count,
                               .version_count = version_count,
+                              .shape = shape,
                               .row_capacity = row_capacity,
                               .group_count = (row_capacity + QUERN__ROW_GROUP - 1) / QUERN__ROW_GROUP};
     versions->slot_words = (versions->group_count + row_capacity) * lane_count;

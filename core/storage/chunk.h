@@ -43,20 +43,36 @@ static inline void quern__move_counts_increment(quern__move_counts *move_counts,
     __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
-/* Chunks: blocks of 16 KiB, aligned to their size, so that masking any address inside a chunk yields its header.
- * Chunks are allocated from slabs of 2 MiB. Slabs are aligned to their size and advised to be huge pages. The first
+/* Chunks and runs. A chunk is the rows that fit in 16 KiB: the unit of growth, of jobs and of views. A run is how chunks
+ * lie in memory: one chunk, or 16 adjacent chunks of one archetype, aligned to its size. The columns of a run are striped:
+ * each is contiguous over the rows of all its chunks, so that a loop over many chunks reads few long streams.
+ *
+ *   run:     | unused line | column | column | ... | entity handles |      in any order
+ *   column:  | rows of the first chunk | rows of the second | ...
+ *
+ * All runs of an archetype have the same shape. A small archetype has runs of one chunk, so that a small world stays
+ * small; a large one has runs of 16, in which every column begins 16 times as far from the start of the run. An
+ * archetype that has grown changes from one shape to the other between changes of structure
+ * (core/storage/archetype.h). Every chunk has the same row capacity in both shapes.
+ *
+ * A location is the address of a run, and in the low bits the index of a row in the run. The value of the row is at
+ *
+ *   run + offset of the column + row * size
+ *
+ * A chunk is named by the location of its first row. A pointer to a quern__chunk is such a name, and is never
+ * dereferenced. Rows of one chunk have consecutive locations.
+ *
+ * Runs are allocated from slabs of 2 MiB. Slabs are aligned to their size and advised to be huge pages. The first
  * slab is advised only when more than a quarter of it is in use, so that a small world stays small.
  *
- *   chunk:  | header, 64 bytes | column | column | ... | entity handles |  in any order, each aligned to 64
- *
- * Only the archetype knows the row capacity and the row count of a chunk.
- *
- * The index of a chunk in its archetype is stored in the chunk's header and in a table of its slab. Headers are 16
- * KiB apart, so all headers of a slab share four sets of a cache with 1024 sets and are rarely cached. The table of a
- * slab has only 8 cache lines. Code that accesses rows in random order reads the table: quern__chunk_index_at. */
+ * The archetype of a run and the index of its first chunk are in tables of the slab, few cache lines for many chunks.
+ * The address of the tables is in the first bytes of the slab, which no column uses. */
 
 enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
+    QUERN__RUN_SHIFT = 4, /* a run has one chunk or 2^4 */
+    QUERN__RUN_CHUNKS = 1 << QUERN__RUN_SHIFT,
+    /* Unused in each run, so that no column has offset 0, except in the first run of a slab. */
     QUERN__CHUNK_HEADER_BYTES = 64,
     /* Length of the beginning, and of the end, of a column that loops with one call per chunk prefetch. */
     QUERN__END_BYTES = 128,
@@ -64,18 +80,42 @@ enum {
     QUERN__SLAB_CHUNKS = QUERN__SLAB_BYTES / QUERN__CHUNK_BYTES
 };
 
-typedef struct quern__chunk {
-    struct quern__archetype *archetype; /* archetype that holds the chunk */
-    uint32_t index;                     /* index of the chunk in the archetype's table */
-    uint32_t slab_index;                /* index of the chunk's slab in quern__slabs.list */
-    /* Table of a slab: for each of its chunks, the index in its archetype. Valid only in the slab's first chunk,
-     * whether or not an archetype holds that chunk. */
-    uint32_t *slab_indices;
-} quern__chunk;
+typedef struct quern__chunk quern__chunk; /* incomplete on purpose: see above */
+
+/* The shape of an archetype's runs. */
+typedef struct quern__run_shape {
+    uint32_t row_mask; /* the bits of a location that contain the row: one less than the size of a run */
+    uint32_t row_capacity; /* rows of a chunk */
+    uint32_t inverse;      /* 2^QUERN__INVERSE_SHIFT / row_capacity, rounded up */
+    uint32_t shift;        /* runs have 2^shift chunks */
+} quern__run_shape;
+
+/* A row of a run is divided by row_capacity by a multiplication with the inverse. The inverse is too large by less than
+ * row_capacity / 2^31, so the quotient is exact if row * row_capacity < 2^31. */
+enum { QUERN__INVERSE_SHIFT = 31, QUERN__MAX_CHUNK_ROWS = QUERN__CHUNK_BYTES / sizeof(quern_entity) };
+_Static_assert(QUERN__MAX_CHUNK_ROWS *QUERN__MAX_CHUNK_ROWS <= INT32_MAX / QUERN__RUN_CHUNKS,
+               "rows can be divided");
+
+static inline quern__run_shape quern__run_shape_make(uint32_t row_capacity, uint32_t shift)
+{
+    const uint64_t one = UINT64_C(1) << QUERN__INVERSE_SHIFT;
+    return (quern__run_shape){.row_mask = ((uint32_t)QUERN__CHUNK_BYTES << shift) - 1,
+                              .row_capacity = row_capacity,
+                              .inverse = (uint32_t)((one + row_capacity - 1) / row_capacity),
+                              .shift = shift};
+}
+
+/* What is known about the chunks of a slab, by their positions in it. Entries of free chunks have no meaning. */
+typedef struct quern__slab_tables {
+    struct quern__archetype *archetypes[QUERN__SLAB_CHUNKS]; /* holder of each chunk */
+    /* The index in its archetype's slots of the first chunk of the chunk's run. */
+    uint32_t indices[QUERN__SLAB_CHUNKS];
+    uint32_t slab_index; /* index of the slab in quern__slabs.list */
+} quern__slab_tables;
 
 typedef struct quern__slab {
-    char *memory;          /* NULL: the entry is unused */
-    uint32_t *indices;     /* for each chunk, its index in its archetype: see the top of this file */
+    char *memory; /* NULL: the entry is unused */
+    quern__slab_tables *tables;
     uint64_t free_mask[2]; /* one bit per chunk */
     uint32_t free_count;
     bool is_huge; /* advised to be a huge page */
@@ -97,93 +137,134 @@ typedef struct quern__slabs {
 
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator);
 
-/* Allocates up to *count adjacent chunks and returns the first, or NULL if out of memory. *count: on entry the
- * wanted number, at least 1; on return the number of adjacent chunks found, at least 1. Each chunk has slab_index
- * set; the rest of it is undefined. */
-quern__chunk *quern__chunk_allocate_adjacent(quern__slabs *slabs, const quern_allocator *allocator,
-                                             uint32_t *count);
+/* Allocates a run of 2^shift chunks. Returns NULL if out of memory. Its memory is undefined. */
+char *quern__run_allocate(quern__slabs *slabs, const quern_allocator *allocator, uint32_t shift);
 
-void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk);
+/* Releases a run of 2^shift chunks. */
+void quern__run_release(quern__slabs *slabs, const quern_allocator *allocator, char *run, uint32_t shift);
 
 /* Releases all slabs without used chunks. */
 void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator);
 
-/* Returns the chunk that contains an address. */
-static inline quern__chunk *quern__chunk_of(uintptr_t address)
+static inline uintptr_t quern__location_make(const quern__chunk *chunk, uint32_t row)
 {
-    return (quern__chunk *)(address & ~(uintptr_t)(QUERN__CHUNK_BYTES - 1));
+    return (uintptr_t)chunk + row;
 }
 
-/* Returns the first chunk of the slab that contains an address. */
-static inline quern__chunk *quern__slab_of(uintptr_t address)
+/* Returns the position of a location's chunk in its run. */
+static inline uint32_t quern__chunk_in_run(const quern__run_shape *shape, uintptr_t location)
 {
-    return (quern__chunk *)(address & ~(uintptr_t)(QUERN__SLAB_BYTES - 1));
+    return (uint32_t)((uint64_t)((uint32_t)location & shape->row_mask) * shape->inverse >>
+                      QUERN__INVERSE_SHIFT);
 }
 
-/* Returns the index in its archetype of the chunk that contains an address, without reading the chunk's header.
- * Precondition: an archetype holds the chunk. */
-static inline uint32_t quern__chunk_index_at(uintptr_t address)
+/* Returns the row of a location in its chunk. */
+static inline uint32_t quern__location_row(const quern__run_shape *shape, uintptr_t location)
 {
-    return quern__slab_of(address)->slab_indices[address / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS];
+    return ((uint32_t)location & shape->row_mask) -
+           quern__chunk_in_run(shape, location) * shape->row_capacity;
 }
 
-/* Assigns the chunk to an archetype, in the header and in the slab's table. */
-static inline void quern__chunk_assign(quern__chunk *chunk, struct quern__archetype *archetype,
-                                       uint32_t index)
+/* Returns the chunk of a location. */
+static inline quern__chunk *quern__chunk_of(const quern__run_shape *shape, uintptr_t location)
 {
-    chunk->archetype = archetype;
-    chunk->index = index;
-    const uintptr_t address = (uintptr_t)chunk;
-    quern__slab_of(address)->slab_indices[address / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS] = index;
+    return (quern__chunk *)(location - quern__location_row(shape, location));
 }
 
-/* Prefetches a part of a column, whole cache lines, into L2. */
-static inline void quern__chunk_prefetch(const quern__chunk *chunk, uint32_t begin_bytes,
-                                         uint32_t end_bytes)
+/* A place in a run: what the addresses of the values of a row, or of a chunk's first row, are computed from. */
+typedef struct quern__run_place {
+    char *memory;   /* the run */
+    uint32_t shift; /* the run has 2^shift chunks */
+    uint32_t row;   /* row in the run */
+} quern__run_place;
+
+/* Returns the place of a location. */
+static inline quern__run_place quern__run_place_of(const quern__run_shape *shape, uintptr_t location)
 {
-    for (uint32_t offset = begin_bytes; offset < end_bytes; offset += QUERN__CACHE_LINE_BYTES)
-        QUERN__PREFETCH_LATER((const char *)chunk + offset);
+    const uintptr_t row = location & shape->row_mask;
+    return (quern__run_place){(char *)(location - row), shape->shift, (uint32_t)row};
 }
 
-/* Prefetches the first two and the last two cache lines of a column that will be read soon. Hardware prefetchers predict
- * the lines between them, but must detect the pattern anew where a column of the next chunk begins, and arrive late at
- * its end (docs/benchmarks/results.md, Walks). column_bytes: bytes in use. */
-static inline void quern__chunk_prefetch_ends(const quern__chunk *chunk, uint32_t offset_bytes,
-                                              uint32_t column_bytes)
+/* Returns the address of a value in the column that begins at offset_bytes in a run of one chunk. */
+static inline char *quern__run_value(quern__run_place place, uint32_t offset_bytes, uint32_t size_bytes)
 {
-    const uint32_t end_bytes = offset_bytes + column_bytes;
-    if (column_bytes <= 2 * QUERN__END_BYTES) {
-        quern__chunk_prefetch(chunk, offset_bytes, end_bytes);
-        return;
+    return place.memory + ((size_t)offset_bytes << place.shift) + (size_t)place.row * size_bytes;
+}
+
+/* Returns the address of the value at a location, in the column that begins at offset_bytes in a run of one chunk. */
+static inline char *quern__location_value(const quern__run_shape *shape, uintptr_t location,
+                                          uint32_t offset_bytes, uint32_t size_bytes)
+{
+    return quern__run_value(quern__run_place_of(shape, location), offset_bytes, size_bytes);
+}
+
+/* Returns the position in its slab of a chunk's 16 KiB that a location is in: one of its run's. */
+static inline uint32_t quern__location_in_slab(uintptr_t location)
+{
+    return (uint32_t)(location / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS);
+}
+
+/* Returns the tables of the slab that contains a location. */
+static inline quern__slab_tables *quern__slab_tables_of(uintptr_t location)
+{
+    return *(quern__slab_tables **)(location & ~(uintptr_t)(QUERN__SLAB_BYTES - 1));
+}
+
+/* Returns the archetype that holds the chunk of a location. Precondition: an archetype holds it. */
+static inline struct quern__archetype *quern__archetype_at(uintptr_t location)
+{
+    return quern__slab_tables_of(location)->archetypes[quern__location_in_slab(location)];
+}
+static inline struct quern__archetype *quern__chunk_archetype(const quern__chunk *chunk)
+{
+    return quern__archetype_at((uintptr_t)chunk);
+}
+
+/* Returns the index in its archetype of the chunk of a location. Precondition: an archetype holds the chunk. */
+static inline uint32_t quern__chunk_index_at(const quern__run_shape *shape, uintptr_t location)
+{
+    return quern__slab_tables_of(location)->indices[quern__location_in_slab(location)] +
+           quern__chunk_in_run(shape, location);
+}
+
+/* Assigns a run to an archetype. index: that of its first chunk in the archetype's slots. */
+static inline void quern__run_assign(const char *run, uint32_t shift, struct quern__archetype *archetype,
+                                     uint32_t index)
+{
+    quern__slab_tables *tables = quern__slab_tables_of((uintptr_t)run);
+    const uint32_t first = quern__location_in_slab((uintptr_t)run);
+    for (uint32_t i = first; i < first + (1u << shift); i++) {
+        tables->archetypes[i] = archetype;
+        tables->indices[i] = index;
     }
-    const uint32_t last_line_bytes = (end_bytes - 1) / QUERN__CACHE_LINE_BYTES * QUERN__CACHE_LINE_BYTES;
-    quern__chunk_prefetch(chunk, offset_bytes, offset_bytes + QUERN__END_BYTES);
-    quern__chunk_prefetch(chunk, last_line_bytes + QUERN__CACHE_LINE_BYTES - QUERN__END_BYTES, end_bytes);
 }
 
 /* Returns a small number that is unique among the chunks that exist at the time. */
-static inline uint32_t quern__chunk_number(const quern__chunk *chunk)
+static inline uint32_t quern__chunk_number(const quern__run_shape *shape, uintptr_t location)
 {
-    return chunk->slab_index * QUERN__SLAB_CHUNKS +
-           (uint32_t)((uintptr_t)chunk / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS);
+    const uintptr_t run = location & ~(uintptr_t)shape->row_mask;
+    return quern__slab_tables_of(run)->slab_index * QUERN__SLAB_CHUNKS + quern__location_in_slab(run) +
+           quern__chunk_in_run(shape, location);
 }
 
-/* Returns the row of a location: a location is the chunk's address with the row in the low bits (see entity.h). */
-static inline uint32_t quern__location_row(uintptr_t location)
+/* Prefetches a part of a column, whole cache lines, into L2. */
+static inline void quern__prefetch_range(const char *begin, const char *end)
 {
-    return (uint32_t)(location & (QUERN__CHUNK_BYTES - 1));
+    for (; begin < end; begin += QUERN__CACHE_LINE_BYTES)
+        QUERN__PREFETCH_LATER(begin);
 }
 
-static inline uintptr_t quern__location_make(const quern__chunk *chunk, uint32_t row)
+/* Prefetches the first two and the last two cache lines of a column that will be read soon. Hardware prefetchers predict
+ * the lines between them, but must detect the pattern anew where a column of the next run begins, and arrive late at
+ * its end (docs/benchmarks/results.md, Walks). bytes: in use. */
+static inline void quern__prefetch_ends(const char *column, uint32_t bytes)
 {
-    return (uintptr_t)chunk | row;
-}
-
-/* Returns the address of the value at a location, in the column that begins at offset_bytes in the chunk. */
-static inline char *quern__location_value(uintptr_t location, uint32_t offset_bytes, uint32_t size_bytes)
-{
-    return (char *)quern__chunk_of(location) + offset_bytes +
-           (size_t)quern__location_row(location) * size_bytes;
+    if (bytes <= 2 * QUERN__END_BYTES) {
+        quern__prefetch_range(column, column + bytes);
+        return;
+    }
+    quern__prefetch_range(column, column + QUERN__END_BYTES);
+    quern__prefetch_range(column + bytes - QUERN__END_BYTES, column + bytes);
 }
 
 /* Change versions of chunks: the time when the rows of a chunk, and each component in it, last changed. Only
@@ -293,6 +374,7 @@ typedef struct quern__row_versions {
     uint64_t *items; /* slot_capacity * slot_words; NULL if slot_capacity is 0 */
     quern__row_lane *lanes;
     uint32_t *offsets; /* by version index: offset of the lane in a slot, in words, or QUERN__NO_LANE */
+    const quern__run_shape *shape; /* of the archetype's runs */
     uint32_t lane_count, version_count;
     uint32_t row_capacity;
     uint32_t group_count; /* groups of a lane */
@@ -309,7 +391,7 @@ typedef struct quern__row_versions {
  * are `now`. Returns NULL if out of memory. */
 quern__row_versions *quern__row_versions_create(const quern_allocator *allocator,
                                                 const quern__row_lane *lanes, uint32_t lane_count,
-                                                uint32_t version_count, uint32_t row_capacity,
+                                                uint32_t version_count, const quern__run_shape *shape,
                                                 uint32_t slot_capacity, uint64_t now);
 
 /* Frees row versions. `versions` may be NULL. */
@@ -372,8 +454,8 @@ void quern__row_groups_raise_to(uint64_t *lane, const uint64_t *row_versions, ui
 static inline uint64_t *quern__row_version(const quern__row_versions *versions, uint32_t offset,
                                            uintptr_t location)
 {
-    return quern__row_versions_of(versions, quern__chunk_of(location)->index) + offset +
-           quern__location_row(location);
+    return quern__row_versions_of(versions, quern__chunk_index_at(versions->shape, location)) + offset +
+           quern__location_row(versions->shape, location);
 }
 
 /* Sets the versions of `count` rows to `now` after their component has changed. Does nothing if the component has no
@@ -383,7 +465,7 @@ static inline void quern__row_versions_note(const quern__row_versions *versions,
 {
     const uint32_t offset = versions->offsets[version_index];
     if (offset == QUERN__NO_LANE) return;
-    const uint32_t row = quern__location_row(first);
+    const uint32_t row = quern__location_row(versions->shape, first);
     uint64_t *rows = quern__row_version(versions, offset, first);
     for (uint32_t i = 0; i < count; i++)
         rows[i] = now;

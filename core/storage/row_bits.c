@@ -20,10 +20,10 @@ static size_t list_bytes(uint32_t count)
 }
 
 /* Allocates bit columns with all bits clear. The caller must write the list. Returns NULL if out of memory. */
-static quern__row_bits *allocate(const quern_allocator *allocator, uint32_t count, uint32_t row_capacity,
-                                 uint32_t slot_capacity)
+static quern__row_bits *allocate(const quern_allocator *allocator, uint32_t count,
+                                 const quern__run_shape *shape, uint32_t slot_capacity)
 {
-    const uint32_t bit_column_words = 1 + (row_capacity + 63) / 64;
+    const uint32_t bit_column_words = 1 + (shape->row_capacity + 63) / 64;
     const size_t words_bytes = sizeof(uint64_t) * bit_column_words * count * slot_capacity;
     const size_t bytes = list_bytes(count) + words_bytes;
     char *memory = quern__allocate(allocator, bytes, BIT_COLUMN_ALIGNMENT_BYTES);
@@ -33,7 +33,7 @@ static quern__row_bits *allocate(const quern_allocator *allocator, uint32_t coun
     *row_bits = (quern__row_bits){.list = (quern__bit_column *)(void *)(row_bits + 1),
                                   .words = (uint64_t *)(void *)(memory + list_bytes(count)),
                                   .count = count,
-                                  .row_capacity = row_capacity,
+                                  .shape = shape,
                                   .bit_column_words = bit_column_words,
                                   .slot_words = bit_column_words * count,
                                   .slot_capacity = slot_capacity,
@@ -59,12 +59,13 @@ static void replace(quern__row_bits **row_bits, const quern_allocator *allocator
 }
 
 bool quern__row_bits_add_column(quern__row_bits **row_bits, const quern_allocator *allocator,
-                                quern__bit_column bit_column, uint32_t row_capacity, uint32_t slot_capacity)
+                                quern__bit_column bit_column, const quern__run_shape *shape,
+                                uint32_t slot_capacity)
 {
     const quern__row_bits *old = *row_bits;
     const uint32_t count = old != NULL ? old->count : 0;
     assert(quern__row_bits_find_column(old, bit_column.kind, bit_column.id) == QUERN__NO_BIT_COLUMN);
-    quern__row_bits *larger = allocate(allocator, count + 1, row_capacity, slot_capacity);
+    quern__row_bits *larger = allocate(allocator, count + 1, shape, slot_capacity);
     if (larger == NULL) return false;
     uint32_t index = 0;
     while (index < count && is_before(old->list[index], bit_column))
@@ -107,7 +108,7 @@ bool quern__row_bits_grow(quern__row_bits **row_bits, const quern_allocator *all
 {
     const quern__row_bits *old = *row_bits;
     if (old == NULL || slot_capacity <= old->slot_capacity) return true;
-    quern__row_bits *larger = allocate(allocator, old->count, old->row_capacity, slot_capacity);
+    quern__row_bits *larger = allocate(allocator, old->count, old->shape, slot_capacity);
     if (larger == NULL) return false;
     copy_bit_columns(larger, 0, old, 0, old->count);
     replace(row_bits, allocator, larger);
@@ -157,9 +158,11 @@ static uint64_t take_bits(uint64_t *word, uint64_t mask)
 void quern__bit_column_set_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,
                                 uint32_t count)
 {
-    uint64_t *words = quern__bit_column_words(row_bits, index, quern__chunk_of(first)->index);
+    uint64_t *words =
+        quern__bit_column_words(row_bits, index, quern__chunk_index_at(row_bits->shape, first));
     uint32_t set_count = 0;
-    for (uint32_t row = quern__location_row(first), piece; count > 0; row += piece, count -= piece) {
+    for (uint32_t row = quern__location_row(row_bits->shape, first), piece; count > 0;
+         row += piece, count -= piece) {
         piece = piece_of(row, count);
         set_count += set_bits(&words[row / 64], mask_of(row, piece));
     }
@@ -181,8 +184,8 @@ static void clear_run(uint64_t *words, uint32_t row, uint32_t count)
 void quern__bit_column_clear_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,
                                   uint32_t count)
 {
-    clear_run(quern__bit_column_words(row_bits, index, quern__chunk_of(first)->index),
-              quern__location_row(first), count);
+    clear_run(quern__bit_column_words(row_bits, index, quern__chunk_index_at(row_bits->shape, first)),
+              quern__location_row(row_bits->shape, first), count);
 }
 
 void quern__bit_column_clear_slot(const quern__row_bits *row_bits, uint32_t index, uint32_t slot)
@@ -195,10 +198,11 @@ void quern__bit_column_clear_slot(const quern__row_bits *row_bits, uint32_t inde
 
 void quern__row_bits_clear(const quern__row_bits *row_bits, uintptr_t first, uint32_t count)
 {
-    const uint32_t slot = quern__chunk_of(first)->index;
+    const uint32_t slot = quern__chunk_index_at(row_bits->shape, first);
     for (uint32_t i = 0; i < row_bits->count; i++)
         if (quern__bit_column_count(row_bits, i, slot) != 0)
-            clear_run(quern__bit_column_words(row_bits, i, slot), quern__location_row(first), count);
+            clear_run(quern__bit_column_words(row_bits, i, slot),
+                      quern__location_row(row_bits->shape, first), count);
 }
 
 /* Moves the bits of `count` rows and updates the counts. Each step moves the bits that share one word in both the
@@ -221,16 +225,17 @@ static void move_bits(uint64_t *target, uint32_t to, uint64_t *source, uint32_t 
 void quern__row_bits_move(const quern__row_bits *target, uintptr_t to, const quern__row_bits *source,
                           uintptr_t from, uint32_t count)
 {
-    uint64_t *words = quern__bit_column_words(source, 0, quern__chunk_of(from)->index);
+    uint64_t *words = quern__bit_column_words(source, 0, quern__chunk_index_at(source->shape, from));
     const uint32_t target_count = target != NULL ? target->count : 0;
     for (uint32_t i = 0, k = 0; i < source->count; i++, words += source->bit_column_words) {
         if (__atomic_load_n(words - 1, __ATOMIC_RELAXED) == 0) continue;
         while (k < target_count && is_before(target->list[k], source->list[i]))
             k++;
         if (k < target_count && !is_before(source->list[i], target->list[k]))
-            move_bits(quern__bit_column_words(target, k, quern__chunk_of(to)->index),
-                      quern__location_row(to), words, quern__location_row(from), count);
+            move_bits(quern__bit_column_words(target, k, quern__chunk_index_at(target->shape, to)),
+                      quern__location_row(target->shape, to), words,
+                      quern__location_row(source->shape, from), count);
         else
-            clear_run(words, quern__location_row(from), count);
+            clear_run(words, quern__location_row(source->shape, from), count);
     }
 }

@@ -47,12 +47,12 @@ typedef struct quern__bit_column {
 } quern__bit_column;
 
 typedef struct quern__row_bits {
-    quern__bit_column *list; /* the bit columns by index: ordered by kind, then id */
-    uint64_t *words;         /* counts and bits; slot_capacity * slot_words words */
-    uint32_t count;          /* number of bit columns */
-    uint32_t row_capacity;
-    uint32_t bit_column_words; /* words per bit column and slot: 1 for the count, the rest for bits */
-    uint32_t slot_words;       /* bit_column_words * count */
+    quern__bit_column *list;       /* the bit columns by index: ordered by kind, then id */
+    uint64_t *words;               /* counts and bits; slot_capacity * slot_words words */
+    uint32_t count;                /* number of bit columns */
+    const quern__run_shape *shape; /* of the archetype's runs */
+    uint32_t bit_column_words;     /* words per bit column and slot: 1 for the count, the rest for bits */
+    uint32_t slot_words;           /* bit_column_words * count */
     uint32_t slot_capacity;
     size_t bytes; /* size of the allocation that holds this structure, list and words */
 } quern__row_bits;
@@ -75,7 +75,7 @@ static inline bool quern__bit_column_is_of_component(quern__bit_column_kind kind
 /* Adds a bit column with all bits clear. Precondition: it does not exist. Other bit columns keep their bits.
  * Allocates *row_bits if it is NULL. Returns false and changes nothing if out of memory. */
 bool quern__row_bits_add_column(quern__row_bits **row_bits, const quern_allocator *allocator,
-                                quern__bit_column bit_column, uint32_t row_capacity,
+                                quern__bit_column bit_column, const quern__run_shape *shape,
                                 uint32_t slot_capacity);
 
 /* Removes a bit column. Precondition: it exists. Other bit columns keep their bits. Sets *row_bits to NULL when the
@@ -125,8 +125,9 @@ static inline uint32_t quern__bit_column_count(const quern__row_bits *row_bits, 
 static inline bool quern__bit_column_test(const quern__row_bits *row_bits, uint32_t index,
                                           uintptr_t location)
 {
-    const uint32_t row = quern__location_row(location);
-    const uint64_t *words = quern__bit_column_words(row_bits, index, quern__chunk_index_at(location));
+    const uint32_t row = quern__location_row(row_bits->shape, location);
+    const uint64_t *words =
+        quern__bit_column_words(row_bits, index, quern__chunk_index_at(row_bits->shape, location));
     return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
 }
 
@@ -146,8 +147,9 @@ static inline uint64_t quern__bit_column_put_row(uint64_t *words, uint32_t row, 
 static inline void quern__bit_column_put(const quern__row_bits *row_bits, uint32_t index,
                                          uintptr_t location, bool bit)
 {
-    uint64_t *words = quern__bit_column_words(row_bits, index, quern__chunk_index_at(location));
-    quern__bit_column_put_row(words, quern__location_row(location), bit);
+    uint64_t *words =
+        quern__bit_column_words(row_bits, index, quern__chunk_index_at(row_bits->shape, location));
+    quern__bit_column_put_row(words, quern__location_row(row_bits->shape, location), bit);
 }
 
 /* Sets the bit of the row at a location, whatever its state, without atomic operations: no other thread may change bits

@@ -447,42 +447,65 @@ static void fill_step(void *argument, const quern__column *source, const quern__
     assert(either != NULL);
     *(*next)++ = (quern__move_step){
         .type = hooked_type(either->type),
-        .source_offset_bytes = source ? source->offset_bytes : 0,
-        .target_offset_bytes = target ? target->offset_bytes : 0,
+        .source_offset_bytes = source ? source->run_offset_bytes : 0,
+        .target_offset_bytes = target ? target->run_offset_bytes : 0,
         .size_bytes = either->size_bytes,
     };
 }
 
-/* Compiles the copy plan of a plain move plan. It contains the shared columns, and those that only the source has
- * (see archetype.h). Does nothing for other plans. Returns false if out of memory. */
-static bool compile_carry(quern__move_plan *plan, const quern_allocator *allocator)
+/* Lists what the copy plan of a plain move plan copies: the shared columns, and those that only the source has (see
+ * archetype.h). Returns their number. */
+static uint32_t list_carried(const quern__move_plan *plan, quern__copy *out_copies)
 {
-    if (!plan->is_plain) return true;
-    quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
     const uint32_t count = plan->shared_count + plan->removed_count;
     for (uint32_t i = 0; i < count; i++) {
         const quern__move_step *step = &plan->steps[i < plan->shared_count ? i : i + plan->added_count];
-        copies[i] = (quern__copy){.source_offset_bytes = step->source_offset_bytes,
-                                  .target_offset_bytes = step->target_offset_bytes,
-                                  .size_bytes = step->size_bytes};
+        out_copies[i] = (quern__copy){.source_offset_bytes = step->source_offset_bytes,
+                                      .target_offset_bytes = step->target_offset_bytes,
+                                      .size_bytes = step->size_bytes};
     }
-    plan->carry = quern__copy_compile(allocator, copies, count);
-    return plan->carry != NULL;
+    return count;
 }
 
 /* Writes the steps of a plan, its is_plain and its added position. Precondition: its counts are final. */
-static void fill_plan(quern__move_plan *plan, const quern__archetype *source)
+static void fill_plan(quern__move_plan *plan)
 {
     plan_cursor cursor = {.shared = plan->steps,
                           .added = plan->steps + plan->shared_count,
                           .removed = plan->steps + plan->shared_count + plan->added_count};
-    visit_columns(source, plan->target, fill_step, &cursor);
+    visit_columns(plan->source, plan->target, fill_step, &cursor);
     plan->is_plain = true;
     for (const quern__move_step *step = plan->steps; step < cursor.removed; step++)
         plan->is_plain &= step->type == NULL && step->size_bytes <= QUERN__COPY_MAX_BYTES;
     const quern__move_step *added = &plan->steps[plan->shared_count];
     if (plan->added_count > 0)
-        plan->added = (quern__column_position){added->target_offset_bytes, added->size_bytes};
+        plan->added = (quern__column_position){
+            .run_mask = -1 - (int32_t)plan->target->shape.row_mask,
+            .offset_lines = (uint16_t)(added->target_offset_bytes / QUERN__PART_ALIGNMENT_BYTES),
+            .size_bytes = added->size_bytes};
+}
+
+/* Writes a plan again after the offsets in the runs of its source or target have changed. */
+static void update_plan(quern__move_plan *plan)
+{
+    quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
+    fill_plan(plan);
+    if (plan->carry != NULL) quern__copy_rewrite(plan->carry, copies, list_carried(plan, copies));
+    for (uint32_t i = 0; i < QUERN__EDGE_COUNT; i++)
+        if (plan->source->edges[i].target == plan->target) plan->source->edges[i].added = plan->added;
+}
+
+void quern__storage_set_shift(quern__storage *storage, quern__archetype *archetype, uint32_t shift)
+{
+    quern__archetype_set_shift(archetype, shift);
+    for (uint32_t i = 0; i < archetype->plans.capacity; i++)
+        if (archetype->plans.slots[i].key >= 1ull << 32)
+            update_plan((quern__move_plan *)(uintptr_t)archetype->plans.slots[i].value);
+    for (quern__move_plan *plan = archetype->incoming; plan != NULL; plan = plan->next_incoming)
+        update_plan(plan);
+    for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
+        table->positions[archetype->number] =
+            quern__archetype_column_position(archetype, table->component_index);
 }
 
 static void link_incoming(quern__move_plan *plan)
@@ -502,8 +525,13 @@ static quern__move_plan *plan_create(quern__storage *storage, quern__archetype *
         quern__allocate(&storage->allocator, plan_bytes(&counts), _Alignof(quern__move_plan));
     if (plan == NULL) return NULL;
     *plan = counts;
-    fill_plan(plan, source);
-    if (!compile_carry(plan, &storage->allocator)) {
+    fill_plan(plan);
+    if (plan->is_plain) {
+        quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
+        const uint32_t count = list_carried(plan, copies);
+        plan->carry = quern__copy_compile(&storage->allocator, copies, count);
+    }
+    if (plan->is_plain && plan->carry == NULL) {
         plan_release(storage, plan);
         return NULL;
     }

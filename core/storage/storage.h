@@ -9,7 +9,7 @@
  *
  * Invariants (checked by quern_world_validate):
  *   record of an alive slot -> chunk and row; handle in that row = slot index and generation
- *   chunk -> archetype and index; archetype->slots[index].chunk = chunk
+ *   chunk -> archetype and index; archetype->slots[index] -> chunk
  *   sum of the row counts of all archetypes = number of alive entities */
 
 #include "core/storage/archetype.h"
@@ -69,6 +69,7 @@ typedef struct quern__storage {
     /* Index of the component that excludes entities from queries, or QUERN__NO_COMPONENT. */
     uint32_t disabled_index;
     bool is_crowded; /* the warning that archetypes run out was logged */
+    bool may_gather; /* an archetype has become large: see quern__rows_gather */
     /* For builds with QUERN_CHECKS (sched/frame/schedule_internal.h). A guard period lasts from the start of a frame, or the
      * return of an exclusive system, to the next of these events. At its end, the schedule checks that all values
      * that changed outside of systems were written by calls in the period, or through pointers that are still
@@ -139,6 +140,10 @@ void quern__storage_register_archetype(quern__storage *storage, quern__archetype
  * and no plan leads to or from it. The caller must remove it from lists in order. */
 void quern__storage_remove_archetype(quern__storage *storage, quern__archetype *archetype);
 
+/* Sets the shape of an archetype without chunks, or of one whose rows are about to be in runs of that shape, to runs of
+ * 2^shift chunks, with everything that knows offsets in its runs: plans, edges and position tables. */
+void quern__storage_set_shift(quern__storage *storage, quern__archetype *archetype, uint32_t shift);
+
 /* --------------------------------------------------------------------------------- position tables */
 
 /* Fills a table for a component and keeps it up to date until quern__storage_remove_position_table. The table must
@@ -193,18 +198,12 @@ static inline quern__archetype *quern__storage_archetype_of(const quern__storage
     return storage->numbered.items[record->archetype_number];
 }
 
-static inline void *quern__position_value(quern__column_position position, uintptr_t location)
-{
-    return (char *)quern__chunk_of(location) + position.offset_bytes +
-           (size_t)quern__location_row(location) * position.size_bytes;
-}
-
 /* Returns the address of a component's value in a row, or NULL if the archetype has no such column. */
 static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {
     const quern__column_position position = quern__archetype_column_position(archetype, component_index);
-    return position.offset_bytes != 0 ? quern__position_value(position, location) : NULL;
+    return position.offset_lines != 0 ? quern__position_value(position, location) : NULL;
 }
 
 /* Move plans: the steps that move a row from one archetype to another. Each archetype caches the plans that lead away
@@ -214,8 +213,8 @@ static inline void *quern__storage_value(const quern__archetype *archetype, uint
 /* What happens to one value of a row that moves to another archetype. */
 typedef struct quern__move_step {
     const quern__type *type;      /* NULL: the type has no hooks */
-    uint16_t source_offset_bytes; /* of the column in a chunk of the source; 0 if the value is added */
-    uint16_t target_offset_bytes; /* of the column in a chunk of the target; 0 if the value is removed */
+    uint32_t source_offset_bytes; /* of the column in the source's runs; 0 if the value is added */
+    uint32_t target_offset_bytes; /* of the column in the target's runs; 0 if the value is removed */
     uint16_t size_bytes;          /* of one value */
 } quern__move_step;
 

@@ -53,12 +53,6 @@ static inline uint32_t quern__resource_index(quern_resource resource)
 
 enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 
-/* The archetype of entities that are created with a list, and the positions of the list's components in it. */
-typedef struct quern__create_layout {
-    quern__archetype *archetype; /* NULL if it has not been looked up yet */
-    quern__column_position columns[QUERN__CREATE_LIST_COMPONENTS];
-} quern__create_layout;
-
 /* A cached list of components passed to quern_entity_create_with, and the archetypes that follow from it. A loop
  * that creates entities with one list, or with a few lists in turn, finds their archetypes here, and need not sort
  * and hash the list each time. */
@@ -71,10 +65,11 @@ typedef struct quern__create_list {
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
     const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL if values are copied as plain bytes */
     uint16_t required[QUERN__CREATE_LIST_COMPONENTS]; /* components with values that listed ones require */
-    uint32_t relation_position;       /* index in `components` of the relation's component */
-    struct quern__relation *relation; /* NULL if the list has no relation */
-    quern__create_layout
-        layouts[QUERN_MAX_RELATION_LEVEL + 1]; /* by level of the new entity; [0] without levels */
+    uint32_t relation_position;                      /* index in `components` of the relation's component */
+    struct quern__relation *relation;                /* NULL if the list has no relation */
+    uint16_t indices[QUERN__CREATE_LIST_COMPONENTS]; /* of the components */
+    /* The archetype of the entities by level, [0] without levels; NULL if it has not been looked up yet. */
+    quern__archetype *archetypes[QUERN_MAX_RELATION_LEVEL + 1];
 } quern__create_list;
 
 /* A cache of the latest lists. It is cleared when archetypes are removed. */
@@ -230,7 +225,7 @@ static inline bool quern__getter_notes_writes(const quern__getter *getter)
 static inline void quern__getter_note_written(const quern__getter *getter, uintptr_t location)
 {
     const uint32_t index = getter->table.component_index;
-    quern__row_note_pointer_given(quern__chunk_of(location)->archetype, location, index);
+    quern__row_note_pointer_given(quern__archetype_at(location), location, index);
     quern__storage_note_pointer_given(&getter->world->storage, index);
 }
 

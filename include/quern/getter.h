@@ -60,7 +60,7 @@ typedef struct quern_getter_def {
     bool refs QUERN__ZERO;
 } quern_getter_def;
 
-/** Creates a getter. It uses 4 bytes per archetype of the world. Destroy it before its world. Errors:
+/** Creates a getter. It uses 8 bytes per archetype of the world. Destroy it before its world. Errors:
  * NULL_ARGUMENT, INVALID_ARGUMENT (the component is a tag), UNKNOWN_COMPONENT, WORLD_LOCKED, LIMIT
  * (2,147,483,647 getters with refs were created in the process), OUT_OF_MEMORY. Threads: main, between
  * frames. */

@@ -1537,6 +1537,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     QUERN__CPP_NODISCARD quern_result flush() { return check(quern_world_flush(raw_)); }
 
   protected:
+    /** Creates the world of an app. ends: whether a failed call ends the program. */
     world(const quern_world_def &def, bool ends) : owner(ends)
     {
         (void)check(quern_world_create(&def, &raw_));

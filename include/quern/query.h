@@ -428,6 +428,9 @@ static inline bool quern_query_next(quern_query_iterator *iterator)
     iterator->view.count = entry->count;
     iterator->view.ordinal = entry->ordinal;
     iterator->view.entities = entry->entities;
+    iterator->view.run_shift = entry->run_shift;
+    iterator->view.chunk_row = entry->chunk_row;
+    iterator->view.memory = entry->memory;
     iterator->view.chunk = entry->chunk;
     iterator->view.columns = entry->columns;
     if (!entry->is_plain) quern__query_attend(iterator, entry);

@@ -66,7 +66,10 @@ typedef struct quern_view {
     uint32_t fill_index; /**< In a fill, the index of the view's first row within the call; otherwise 0. */
     uint32_t first_row;  /**< Internal: index of the view's first row in the chunk. */
     uint32_t term_count; /**< Internal: number of terms. */
-    char *chunk;         /**< Internal: the chunk. */
+    uint32_t chunk_row;  /**< Internal: index of the chunk's first row in `memory`. */
+    char *memory;        /**< Internal: the columns, of a run of chunks or of copies. */
+    const struct quern__chunk
+        *chunk; /**< Internal: the chunk; NULL if the view shows no rows of a world. */
     const quern_view_column *columns; /**< Internal: term_count columns. */
     const quern_query *query;         /**< Internal: the query. */
     quern_context *context;           /**< Internal: the context; NULL in a plain iteration. */
@@ -93,6 +96,7 @@ typedef struct quern_view {
     uint16_t row_words;        /**< Internal: 64-bit words in `rows`. */
     /** Internal: nonzero if other views of the chunk may be processed at the same time. */
     uint16_t is_shared;
+    uint32_t run_shift; /**< Internal: `memory` is a run of 2^run_shift chunks. */
 } quern_view;
 
 /** A callback that processes a view: the function of a system (quern_system_def), of a parallel query

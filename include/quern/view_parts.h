@@ -15,7 +15,7 @@ extern "C" {
 
 /** Position of a term's column in the chunks of one archetype. */
 struct quern_view_column {
-    /** Offset from the chunk's start; 0 if the term has no values here. With a nonzero size_bytes, an
+    /** Offset in a run of one chunk; 0 if the term has no values here. With a nonzero size_bytes, an
      * offset of 0 denotes an up-term, which has no access. */
     uint16_t offset_bytes;
     uint16_t size_bytes; /**< Size of one value. */
@@ -87,11 +87,17 @@ static inline void quern__view_note_row(const quern_view *view, const quern_view
     }
 }
 
+/* Returns the view's first value in a column. */
+static inline void *quern__view_values_at(const quern_view *view, const quern_view_column *column)
+{
+    return view->memory + (QUERN__CAST(size_t, column->offset_bytes) << view->run_shift) +
+           (QUERN__CAST(size_t, view->chunk_row) + view->first_row) * column->size_bytes;
+}
+
 static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
-    if (column->offset_bytes == 0) return 0;
-    return view->chunk + column->offset_bytes + QUERN__CAST(size_t, view->first_row) * column->size_bytes;
+    return column->offset_bytes != 0 ? quern__view_values_at(view, column) : 0;
 }
 
 /* Implements QUERN_COLUMN for a term that does not declare the access: returns old values, or refuses
@@ -116,7 +122,7 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_typed_checked(view, term, size_bytes, type_name, reads);
     if (!reads && view->versions) quern__view_note(view, column);
-    return view->chunk + column->offset_bytes + QUERN__CAST(size_t, view->first_row) * size_bytes;
+    return quern__view_values_at(view, column);
 }
 
 /* The uncommon cases of the inline functions below. */
@@ -134,7 +140,7 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_rows_checked(view, term, size_bytes, type_name);
-    return view->chunk + column->offset_bytes + QUERN__CAST(size_t, view->first_row) * size_bytes;
+    return quern__view_values_at(view, column);
 }
 
 /* Distance between the addresses of two up-terms, in addresses. It exceeds the number of rows of
@@ -195,7 +201,10 @@ typedef struct quern__chunk_entry {
     uint32_t count; /* copied to the view, like the members up to `columns` */
     uint32_t ordinal;
     const quern_entity *entities;
-    char *chunk;
+    uint32_t run_shift;
+    uint32_t chunk_row;
+    char *memory;
+    const struct quern__chunk *chunk;
     const quern_view_column *columns;
     /* archetype of the chunk, if it has versions or row bits; otherwise NULL */
     const struct quern__archetype *tracking_archetype;
@@ -228,7 +237,9 @@ static inline void quern__query_prefetch(const quern__chunk_entry *entry, uint32
 {
 #if defined(__GNUC__) || defined(__clang__)
     for (uint32_t i = 0; i < term_count; i++)
-        __builtin_prefetch(entry->chunk + entry->columns[i].offset_bytes);
+        __builtin_prefetch(entry->memory +
+                           (QUERN__CAST(size_t, entry->columns[i].offset_bytes) << entry->run_shift) +
+                           QUERN__CAST(size_t, entry->chunk_row) * entry->columns[i].size_bytes);
 #else
     (void)entry;
     (void)term_count;

@@ -159,8 +159,10 @@ typedef struct quern_archetype_stats {
     uint32_t row_bytes;       /**< Bytes of one row: values and handle of one entity. */
     uint32_t row_capacity;    /**< Maximum number of rows per chunk. */
     uint32_t chunk_count;     /**< Chunks with entities. */
-    uint32_t held_count;      /**< All chunks, including those reserved for future entities. */
-    uint64_t entity_count;    /**< Entities. */
+    uint32_t
+        held_count; /**< All chunks, including those reserved for future entities. A large archetype holds a
+                                   multiple of 16, which lie together. */
+    uint64_t entity_count; /**< Entities. */
     double occupancy; /**< Bytes of existing rows divided by the bytes of all chunks; 0 without chunks. */
 } quern_archetype_stats;
 

@@ -292,7 +292,7 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
                               uint32_t index)
 {
     const quern_schedule *schedule = context->schedule;
-    const uint32_t slot = quern__chunk_of(location)->index;
+    const uint32_t slot = quern__chunk_index_at(&archetype->shape, location);
     const uint32_t column = quern__archetype_column(archetype, index);
     const bool is_exclusive = quern__system_has_flag(context->system, QUERN_SYSTEM_EXCLUSIVE);
     uint64_t *versions = quern__versions_of(&archetype->versions, slot);

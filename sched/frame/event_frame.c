@@ -272,7 +272,7 @@ static const quern__type *find_items(const quern_view *view, const char *functio
 
 const void *quern_view_events(const quern_view *view)
 {
-    if (find_items(view, __func__) != NULL) return view->chunk;
+    if (find_items(view, __func__) != NULL) return view->memory;
     return quern__scratch_column(view, UINT32_MAX, QUERN_MAX_COMPONENT_BYTES);
 }
 
@@ -281,7 +281,7 @@ const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, 
     const quern__type *type = find_items(view, "QUERN_EVENTS");
     if (type == NULL) return quern__scratch_column(view, UINT32_MAX, size_bytes);
     if (size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_has_c_name(type, type_name)))
-        return view->chunk;
+        return view->memory;
     refuse_type(view->context, "QUERN_EVENTS", type, type_name, size_bytes);
     return quern__scratch_column(view, UINT32_MAX, size_bytes);
 }

@@ -51,7 +51,7 @@ static uint64_t hash_rows(const quern__archetype *archetype, uint32_t slot, uint
                           uint32_t first_row, uint32_t row_count)
 {
     const quern__column *of = &archetype->columns[column];
-    const char *value = quern__column_value(of, archetype->slots[slot].chunk, first_row);
+    const char *value = quern__column_value(of, quern__slot_chunk(&archetype->slots[slot]), first_row);
     uint64_t hash = 0;
     for (uint32_t i = 0; i < row_count; i++, value += of->size_bytes)
         hash += quern__hash_bytes(quern__hash_mix(first_row + i), value, of->size_bytes);
@@ -100,7 +100,7 @@ static uint32_t column_of_term(const quern_view *view, uint32_t term)
 
 static uint32_t slot_of(const quern_view *view)
 {
-    return ((const quern__chunk *)(const void *)view->chunk)->index;
+    return quern__chunk_index_at(&quern__chunk_archetype(view->chunk)->shape, (uintptr_t)view->chunk);
 }
 
 static uint64_t hash_view(const quern__archetype *archetype, const quern_view *view, uint32_t column)

@@ -83,6 +83,9 @@ static void call_views(const parallel_call *call, uint32_t begin, uint32_t end,
         if (entry->fetches_next) quern__query_prefetch_next(call->query, entry);
         view.ordinal = context->ordinal = i;
         view.count = entry->count;
+        view.run_shift = entry->run_shift;
+        view.chunk_row = entry->chunk_row;
+        view.memory = entry->memory;
         view.chunk = entry->chunk;
         view.columns = entry->columns;
         view.entities = entry->entities;

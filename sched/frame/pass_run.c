@@ -305,8 +305,7 @@ SPECIALIZED void point_view_at_chunk(const quern__pass_table *table, uint32_t ch
 {
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
     view->count = slot->row_count;
-    view->entities = quern__archetype_entities(table->archetype, slot->chunk);
-    view->chunk = (char *)slot->chunk;
+    quern__view_set_chunk(view, table->archetype, slot);
     quern__view_set_change_data(view, table->archetype->tracks_changes ? table->archetype : NULL,
                                 chunk_index);
 }
@@ -328,7 +327,8 @@ SPECIALIZED void call_system(const quern__pass_table *table, const quern__pass_c
     if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
-/* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
+/* Starts prefetching chunk `chunk_index` of the table, if it begins a run: within a run the columns continue, and
+ * hardware prefetchers follow them. Fetches nothing if the table has no such chunk. */
 static inline quern__prefetch prefetch_start(const quern__pass *pass, const quern__pass_table *table,
                                              uint32_t chunk_index)
 {
@@ -336,9 +336,10 @@ static inline quern__prefetch prefetch_start(const quern__pass *pass, const quer
     if (table->fetch_share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
         return (quern__prefetch){.column = columns, .end_column = columns};
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
+    if (slot->first_row != 0) return (quern__prefetch){.column = columns, .end_column = columns};
     return (quern__prefetch){.column = columns + table->first_column,
                              .end_column = columns + table->end_column,
-                             .chunk = slot->chunk,
+                             .place = {.memory = slot->run, .shift = table->archetype->shape.shift},
                              .row_count = slot->row_count,
                              .fetch_limit_bytes = table->fetch_limit_bytes,
                              .fetch_share_bytes = table->fetch_share_bytes,
@@ -349,8 +350,9 @@ static inline void prefetch_share(quern__prefetch *next)
 {
     if (next->fetches_ends) {
         for (; next->column < next->end_column; next->column++)
-            quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
-                                       next->column->size_bytes * next->row_count);
+            quern__prefetch_ends(
+                quern__run_value(next->place, next->column->offset_bytes, next->column->size_bytes),
+                next->column->size_bytes * next->row_count);
         return;
     }
     uint32_t left_bytes = next->fetch_share_bytes;
@@ -359,8 +361,9 @@ static inline void prefetch_share(quern__prefetch *next)
         if (column_bytes > next->fetch_limit_bytes) column_bytes = next->fetch_limit_bytes;
         uint32_t end =
             column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
-        quern__chunk_prefetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
-                              next->column->offset_bytes + end);
+        const char *column =
+            quern__run_value(next->place, next->column->offset_bytes, next->column->size_bytes);
+        quern__prefetch_range(column + next->offset_bytes, column + end);
         left_bytes -= end - next->offset_bytes;
         next->offset_bytes = end;
         if (end < column_bytes) return;
@@ -524,7 +527,7 @@ SPECIALIZED void run_target(const quern__pass *pass, uint32_t begin, uint32_t en
  * events, so that none may write them. */
 static uint64_t hash_events(const quern_view *view, const quern__channel *channel)
 {
-    return quern__hash_bytes(0, view->chunk, (size_t)view->count * channel->stride_bytes);
+    return quern__hash_bytes(0, view->memory, (size_t)view->count * channel->stride_bytes);
 }
 
 static void check_events(quern_context *context, const quern_view *view, uint64_t before)
@@ -553,7 +556,7 @@ SPECIALIZED void run_events(const quern__pass_stage *stage, uint32_t begin, uint
         const quern__event_batch *batch = quern__channel_batch(reader->channel, reader->cursor + ordinal);
         view.ordinal = ordinal;
         view.count = batch->count;
-        view.chunk = batch->values;
+        view.memory = batch->values;
         if (is_reported) begin_calls(context);
         enter_call(context, system, QUERN__CALL_FIRST_VIEW + ordinal);
         const uint64_t before = QUERN_CHECKS ? hash_events(&view, reader->channel) : 0;

@@ -20,7 +20,7 @@ static void call_copies(const quern__reaction_copies *copies, quern_context *con
                              .ordinal = copies->ordinal,
                              .entities = block->entities,
                              .term_count = system->query.term_count,
-                             .chunk = block->memory,
+                             .memory = block->memory,
                              .columns = block->columns,
                              .query = &system->query,
                              .context = context};
@@ -37,21 +37,21 @@ static void call_rows(const quern__pass_table *table, const quern__reaction_call
     const quern__archetype *archetype = table->archetype;
     const quern__chunk_slot *slot = &archetype->slots[reaction_call->rows->slot];
     if (!call->system->is_active) return;
-    const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
     quern_view view = {.ordinal = reaction_call->ordinal,
                        .term_count = call->term_count,
-                       .chunk = (char *)slot->chunk,
                        .columns = call->columns,
                        .query = call->query,
                        .context = context,
                        .old = reaction_call->rows->old,
                        .version = context->schedule->version_base + call->system->position};
+    quern__view_set_chunk(&view, archetype, slot);
     quern__view_set_change_data(&view, archetype, reaction_call->rows->slot);
+    const quern_entity *entities = view.entities;
     context->reaction = reaction_call->rows->kind;
     quern__pass_enter_call(context, call->system, QUERN__CALL_FIRST_VIEW + reaction_call->ordinal);
     const uint64_t *words = call->system->reaction->taken.words.items + reaction_call->rows->first_word;
     quern__bit_range range = {0};
-    while (quern__bitset_next_range(words, QUERN__BITSET_WORDS(archetype->row_capacity), &range)) {
+    while (quern__bitset_next_range(words, QUERN__BITSET_WORDS(archetype->shape.row_capacity), &range)) {
         view.count = range.count;
         view.first_row = range.first;
         view.entities = entities + range.first;

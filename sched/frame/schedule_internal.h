@@ -399,12 +399,12 @@ void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, u
 /* ------------------------------------------------------------------------------------------- prefetching */
 
 /* Prefetching: while a pass works on one chunk, it fetches the next chunk into the L2 cache, a share of it
- * before each call. Hardware prefetchers cannot follow from one 16 KiB chunk to the next. Fetching a whole
+ * before each call, if it begins a run: hardware prefetchers cannot follow from one run to the next. Fetching a whole
  * chunk at once would stall on the fetches themselves. */
 
 typedef struct quern__prefetch {
     const quern__pass_column *column, *end_column;
-    const quern__chunk *chunk;
+    quern__run_place place;
     uint32_t row_count;
     uint32_t offset_bytes;      /* position in the current column */
     uint32_t fetch_limit_bytes; /* most bytes to prefetch of each column */

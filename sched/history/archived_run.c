@@ -382,13 +382,13 @@ static bool read_bits(quern__byte_reader *bytes, uint32_t row_count, uint64_t *w
 /* Returns the number of rows that the slot of an archetype will have when its rows are loaded. */
 static inline uint32_t run_rows_in(const quern__archived_archetype *archived, uint32_t slot)
 {
-    const uint32_t left = archived->row_count - slot * archived->archetype->row_capacity;
-    return left < archived->archetype->row_capacity ? left : archived->archetype->row_capacity;
+    const uint32_t left = archived->row_count - slot * archived->archetype->shape.row_capacity;
+    return left < archived->archetype->shape.row_capacity ? left : archived->archetype->shape.row_capacity;
 }
 
 static inline uint32_t run_slot_count(const quern__archived_archetype *archived)
 {
-    const uint32_t capacity = archived->archetype->row_capacity;
+    const uint32_t capacity = archived->archetype->shape.row_capacity;
     return archived->row_count / capacity + (archived->row_count % capacity != 0);
 }
 

@@ -21,7 +21,8 @@ static uint64_t hash_handles(const quern__archetype *archetype, uint32_t first_h
 {
     uint64_t hash = 0;
     for (uint32_t k = 0; k < archetype->chunk_count; k++) {
-        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[k].chunk);
+        const quern_entity *handles =
+            quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[k]));
         for (uint32_t row = 0; row < archetype->slots[k].row_count; row++)
             hash = quern__hash_word(hash, quern__entity_to_relative(handles[row], first_handle_high));
     }
@@ -35,7 +36,7 @@ static uint64_t hash_column(const quern__archetype *archetype, const quern__colu
     uint64_t hash = 0;
     for (uint32_t k = 0; k < archetype->chunk_count; k++)
         for (uint32_t row = 0; row < archetype->slots[k].row_count; row++) {
-            const void *value = quern__column_value(column, archetype->slots[k].chunk, row);
+            const void *value = quern__column_value(column, quern__slot_chunk(&archetype->slots[k]), row);
             const uint64_t row_hash = quern__type_hash(column->type, 0, value, first_handle_high);
             const uint32_t short_hash = (uint32_t)row_hash;
             hash = quern__hash_word(hash, row_hash);
@@ -106,7 +107,8 @@ static void write_archetype(const quern__archetype *archetype, uint32_t first_ha
     quern__write_back(bytes, flags_at, &flags, sizeof flags);
     if (has_entities) {
         for (uint32_t k = 0; k < archetype->chunk_count; k++) {
-            const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[k].chunk);
+            const quern_entity *handles =
+                quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[k]));
             const uint32_t count = archetype->slots[k].row_count;
             char *to = quern__write_room(bytes, (size_t)count * sizeof(uint64_t));
             for (uint32_t row = 0; to != NULL && row < count; row++, to += sizeof(uint64_t)) {

@@ -267,7 +267,7 @@ static void list_top_slots(quern__pass *pass, const quern__storage *storage, con
         const quern__archetype *archetype = storage->archetypes.items[tag->archetypes.items[i]];
         for (uint32_t chunk = 0; chunk < archetype->chunk_count; chunk++) {
             const quern__chunk_slot *slot = &archetype->slots[chunk];
-            const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+            const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
             for (uint32_t row = 0; row < slot->row_count; row++) {
                 const uint32_t index = quern_entity_index(entities[row]);
                 if (quern__links_level(links, quern__links_target(links, index)) < QUERN_MAX_RELATION_LEVEL)
@@ -299,10 +299,11 @@ static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype 
 static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
 {
     const quern__record *record = quern__entities_record(&storage->entities, slot);
-    const uint32_t table = find_deep_table(pass, quern__storage_archetype_of(storage, record));
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const uint32_t table = find_deep_table(pass, archetype);
     if (table == UINT32_MAX) return;
-    const uint32_t chunk = quern__chunk_of(record->location)->index;
-    const uint32_t row = record->location & (QUERN__CHUNK_BYTES - 1);
+    const uint32_t chunk = quern__chunk_index_at(&archetype->shape, record->location);
+    const uint32_t row = quern__location_row(&archetype->shape, record->location);
     pass->deep_rows.items[pass->deep_rows.count++].key =
         (uint64_t)table << 48 | (uint64_t)chunk << 16 | row; /* fit: 65,536 archetypes, 16 KiB chunks */
 }

@@ -270,7 +270,7 @@ static void divide_fetch(const quern__pass *pass, quern__pass_table *table, uint
     const uint32_t line_bytes = QUERN__CACHE_LINE_BYTES;
     uint32_t bytes = 0;
     for (uint32_t i = table->first_column; i < table->end_column; i++) {
-        uint32_t column_bytes = pass->columns.items[i].size_bytes * table->archetype->row_capacity;
+        uint32_t column_bytes = pass->columns.items[i].size_bytes * table->archetype->shape.row_capacity;
         bytes += column_bytes < table->fetch_limit_bytes ? column_bytes : table->fetch_limit_bytes;
     }
     table->fetch_share_bytes = (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes;

@@ -59,10 +59,11 @@ static const quern__taken_rows *first_rows(const quern__pass *pass)
 static void copy_handles(quern__pass *pass, const quern__taken *taken, const quern__taken_rows *rows)
 {
     const quern__archetype *archetype = rows->archetype;
-    const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[rows->slot].chunk);
+    const quern_entity *handles =
+        quern__archetype_entities(archetype, quern__slot_chunk(&archetype->slots[rows->slot]));
     quern__bit_range range = {0};
     while (quern__bitset_next_range(taken->words.items + rows->first_word,
-                                    QUERN__BITSET_WORDS(archetype->row_capacity), &range)) {
+                                    QUERN__BITSET_WORDS(archetype->shape.row_capacity), &range)) {
         memcpy(&pass->reaction_handles.items[pass->reaction_handles.count], handles + range.first,
                range.count * sizeof *handles);
         pass->reaction_handles.count += range.count;

@@ -10,6 +10,7 @@
  * QUERN_EVERY_SEED=N in the environment plays that seed alone. */
 
 #include "core/playback/playback.h"
+#include "core/storage/change.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/every.h"
@@ -251,8 +252,15 @@ static uint64_t check_elsewhere(void)
 
 /* ------------------------------------------------------------------------------------------- styles */
 
+/* Lets archetypes have runs of many chunks as soon as they have a row, or only when they are large. */
+static void choose_runs(uint64_t chooser)
+{
+    quern__gathered_chunks = chooser % 2 == 0 ? 1 : QUERN__RUN_CHUNKS;
+}
+
 static void play_with_model(void)
 {
+    choose_runs(every.seed);
     every.is_modelled = true;
     every.observed = 0;
     every_open((quern_schedule_def){.disable_fusing = true}, NULL);
@@ -299,6 +307,7 @@ static void play_with_model(void)
 static void play_as_expected(quern_schedule_def style, uint32_t thread_count, bool disable_fast_paths)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
+    choose_runs(every.seed / 2 + thread_count);
     every.observed = 0;
     every_open(style, NULL);
     every.schedule->playback.parallel_command_count = 1;
@@ -324,6 +333,7 @@ static void play_as_expected(quern_schedule_def style, uint32_t thread_count, bo
 static void play_without_memory(quern_schedule_def style, uint32_t thread_count)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
+    choose_runs(every.seed / 3);
     every.failing = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(every.failing);
     every_open(style, &allocator);

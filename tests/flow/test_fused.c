@@ -134,7 +134,7 @@ static prefetch_distance prefetch_distance_of(quern_prefetch prefetch, size_t ow
     cr_assert_eq(pass->touched_bytes, CROWD * 16u);
     /* the table of the entities without further components */
     const quern__pass_table *table = &pass->tables.items[2];
-    const uint32_t column_bytes = 8 * table->archetype->row_capacity;
+    const uint32_t column_bytes = 8 * table->archetype->shape.row_capacity;
     const uint32_t fetched_bytes = table->fetch_share_bytes * 3; /* number of calls per chunk */
     cr_assert_eq(pass->prefetches, fetched_bytes > 0);
     const uint32_t fetch_limit_bytes = table->fetch_limit_bytes;
@@ -177,12 +177,13 @@ Test(fused, single_system_on_a_table_prefetches_heads_only)
     cr_assert(quern_schedule_are_fused(schedule, all, few));
     const quern__pass *pass = quern__schedule_system(schedule, all)->pass;
     const quern__pass_table *shared = &pass->tables.items[0], *alone = &pass->tables.items[2];
-    cr_assert_gt(shared->fetch_limit_bytes, 8 * shared->archetype->row_capacity);
-    cr_assert_lt(alone->fetch_limit_bytes, 8 * alone->archetype->row_capacity);
+    cr_assert_gt(shared->fetch_limit_bytes, 8 * shared->archetype->shape.row_capacity);
+    cr_assert_lt(alone->fetch_limit_bytes, 8 * alone->archetype->shape.row_capacity);
     cr_assert_eq(alone->fetch_share_bytes, alone->fetch_limit_bytes);
     must(quern_schedule_set_system_enabled(schedule, few, false));
     run_frames(1);
-    cr_assert_lt(shared->fetch_limit_bytes, 8 * shared->archetype->row_capacity, "the other is disabled");
+    cr_assert_lt(shared->fetch_limit_bytes, 8 * shared->archetype->shape.row_capacity,
+                 "the other is disabled");
     close_world();
 }
 

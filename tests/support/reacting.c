@@ -68,12 +68,13 @@ static void list_rows(reacting *it, const quern__taken_rows *rows)
     const quern__chunk_slot *slot = &archetype->slots[rows->slot];
     const uint64_t *words = it->reaction->taken.words.items + rows->first_word;
     uint32_t count = 0;
-    for (uint32_t row = 0; row < archetype->row_capacity; row++) {
+    for (uint32_t row = 0; row < archetype->shape.row_capacity; row++) {
         if ((words[row / 64] >> row % 64 & 1) == 0) continue;
         cr_assert_lt(row, slot->row_count, "bits of rows that are not there");
-        *append(it) = (reacting_row){.entity = quern__archetype_entities(archetype, slot->chunk)[row],
-                                     .archetype = archetype,
-                                     .kind = rows->kind};
+        *append(it) =
+            (reacting_row){.entity = quern__archetype_entities(archetype, quern__slot_chunk(slot))[row],
+                           .archetype = archetype,
+                           .kind = rows->kind};
         for (uint32_t k = 0; k < it->query->term_count && rows->old != NULL; k++) {
             const uint32_t index = quern__component_index(it->query->terms[k].component);
             const quern__column_position position = quern__archetype_column_position(archetype, index);

@@ -52,11 +52,10 @@ Test(validate, detects_damaged_chunks)
 {
     quern__archetype *archetype = archetype_of_numbers();
     cr_assert_gt(archetype->chunk_count, 2u);
-    quern__chunk *chunk = archetype->slots[1].chunk;
-    assert_damage_seen(chunk->archetype);
-    assert_damage_seen(chunk->index);
-    assert_damage_seen(quern__slab_of((uintptr_t)chunk)
-                           ->slab_indices[(uintptr_t)chunk / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS]);
+    const quern__chunk *chunk = quern__slot_chunk(&archetype->slots[1]);
+    quern__slab_tables *tables = quern__slab_tables_of((uintptr_t)chunk);
+    assert_damage_seen(tables->archetypes[quern__location_in_slab((uintptr_t)chunk)]);
+    assert_damage_seen(tables->indices[quern__location_in_slab((uintptr_t)chunk)]);
     assert_damage_seen(archetype->slots[0].row_count);
     assert_damage_seen(archetype->slots[archetype->chunk_count - 1].row_count);
     assert_damage_seen(archetype->chunk_count);
@@ -64,7 +63,7 @@ Test(validate, detects_damaged_chunks)
     assert_damage_seen(archetype->index);
     quern_entity *handles = quern__archetype_entities(archetype, chunk);
     assert_damage_seen(handles[0]);
-    assert_damage_seen(handles[archetype->row_capacity - 1]);
+    assert_damage_seen(handles[archetype->shape.row_capacity - 1]);
 }
 
 Test(validate, detects_damaged_records)

@@ -205,8 +205,9 @@ static void begin_change(void)
         const quern__record *record = quern__entities_find(&world->storage.entities, it->handle);
         cr_assert_not_null(record);
         it->archetype = quern__storage_archetype_of(&world->storage, record);
-        it->rank = (uint64_t)quern__chunk_of(record->location)->index * it->archetype->row_capacity +
-                   quern__location_row(record->location);
+        it->rank = (uint64_t)quern__chunk_index_at(&it->archetype->shape, record->location) *
+                       it->archetype->shape.row_capacity +
+                   quern__location_row(&it->archetype->shape, record->location);
     }
 }
 
@@ -392,7 +393,7 @@ static void find_created(void)
             const uintptr_t location = quern__archetype_location(archetype, k);
             const uint64_t *id = quern__storage_value(archetype, location, quern__component_index(id_type));
             cr_assert(subjects[*id].is_alive);
-            subjects[*id].handle = *quern__row_handle(archetype, quern__row_of(location));
+            subjects[*id].handle = *quern__row_handle(archetype, quern__archetype_row(archetype, location));
         }
     }
 }

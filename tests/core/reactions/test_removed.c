@@ -72,10 +72,11 @@ static void close_copies(void)
 static void copy_rows(uint32_t first, uint32_t count, bool orders_by_row)
 {
     while (count > 0) {
-        const quern__chunk_slot *slot = &archetype->slots[first / archetype->row_capacity];
-        const uint32_t row = first % archetype->row_capacity;
+        const quern__chunk_slot *slot = &archetype->slots[first / archetype->shape.row_capacity];
+        const uint32_t row = first % archetype->shape.row_capacity;
         const uint32_t piece = count < slot->row_count - row ? count : slot->row_count - row;
-        quern__removed_copy(&copies, quern__location_make(slot->chunk, row), piece, orders_by_row);
+        quern__removed_copy(&copies, quern__location_make(quern__slot_chunk(slot), row), piece,
+                            orders_by_row);
         first += piece;
         count -= piece;
     }

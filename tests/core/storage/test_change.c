@@ -93,7 +93,8 @@ Test(change, arrive_turns_raw_rows_into_rows_of_entities)
     cr_assert_not(number_noted(numbered));
     for (uint32_t i = 0; i < 3; i++) {
         cr_assert_eq(location_of(handles[i]), first + i);
-        cr_assert(quern_entity_equal(*quern__row_handle(numbered, quern__row_of(first + i)), handles[i]));
+        cr_assert(quern_entity_equal(
+            *quern__row_handle(numbered, quern__archetype_row(numbered, first + i)), handles[i]));
     }
 }
 
@@ -104,7 +105,7 @@ Test(change, arrive_new_allocates_handles)
     quern__rows_arrive_new(storage, both, first, 2);
     cr_assert(rows_noted(both));
     for (uint32_t i = 0; i < 2; i++) {
-        const quern_entity entity = *quern__row_handle(both, quern__row_of(first + i));
+        const quern_entity entity = *quern__row_handle(both, quern__archetype_row(both, first + i));
         cr_assert_eq(location_of(entity), first + i);
         cr_assert_eq(archetype_of(entity), both);
     }
@@ -164,7 +165,7 @@ Test(change, verbs_for_one_row_perform_complete_changes)
     quern__row_leave(storage, entities[3]);
     cr_assert_neq(storage->structure_version, before);
     cr_assert(rows_noted(numbered), "the last row came to the gap");
-    cr_assert_eq(quern__location_row(location_of(entities[ROWS - 1])), 3u);
+    cr_assert_eq(quern__location_row(&numbered->shape, location_of(entities[ROWS - 1])), 3u);
     assert_valid(world);
 
     cr_assert_eq(quern__rows_reserve_new(storage, both, 1), QUERN_OK);
@@ -260,7 +261,7 @@ Test(change, bits_are_dropped_if_the_target_lacks_their_bit_column)
 Test(change, bit_columns_grow_with_the_chunks)
 {
     const quern__bit_column second = {QUERN__BIT_COLUMN_SET, 7};
-    const uint32_t count = 5 * numbered->row_capacity;
+    const uint32_t count = 5 * numbered->shape.row_capacity;
     mark_bit_columns(numbered);
     mark(entities[1]);
     quern_entity *many = calloc(count, sizeof *many);
@@ -292,4 +293,139 @@ Test(change, validation_finds_a_lost_bit)
     cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
     cr_assert_not_null(strstr(quern_error_message(), "does not have"), "%s", quern_error_message());
     quern__bit_column_clear_slot(numbered->row_bits, 0, 0);
+}
+
+/* ------------------------------------------------------------------------------------------- gathering */
+
+/* Creates entities that fill `chunk_count` chunks and a half, with their index as number. */
+static quern_entity *fill_chunks(uint32_t chunk_count, uint32_t *out_count)
+{
+    const uint32_t capacity = numbered->shape.row_capacity, count = chunk_count * capacity + capacity / 2;
+    quern_entity *many = calloc(count, sizeof *many);
+    for (uint64_t i = 0; i < count; i++) {
+        many[i] = setup_entity_with(world, &number, 1);
+        cr_assert_eq(quern_entity_set(world, many[i], number, &i), QUERN_OK);
+    }
+    *out_count = count;
+    return many;
+}
+
+Test(change, gathering_keeps_all_that_is_known_of_rows)
+{
+    quern_getter *getter;
+    uint32_t count;
+    quern__gathered_chunks = UINT32_MAX;
+    cr_assert_eq(
+        quern_getter_create(world, &(quern_getter_def){.component = number, .refs = true}, &getter),
+        QUERN_OK);
+    mark_bit_columns(numbered);
+    quern_entity *many = fill_chunks(18, &count);
+    quern_ref ref = {.entity = many[count / 2]};
+    for (uint32_t i = 0; i < count; i += 3)
+        mark(many[i]);
+    const uint64_t *before = quern_ref_get(getter, &ref);
+    const uint32_t slot = quern__chunk_index_at(&numbered->shape, location_of(ref.entity)),
+                   row = quern__location_row(&numbered->shape, location_of(ref.entity));
+    const uint64_t version = quern__versions_of(&numbered->versions, 3)[0],
+                   structure = storage->structure_version;
+    storage->clock++;
+
+    quern__gathered_chunks = 18;
+    storage->may_gather = true;
+    quern__rows_gather(storage);
+    cr_assert_eq(numbered->shape.shift, (uint32_t)QUERN__RUN_SHIFT);
+    cr_assert_eq(both->shape.shift, 0u, "it has no rows");
+    cr_assert_eq(numbered->held_count, 2u * QUERN__RUN_CHUNKS);
+    cr_assert_neq(storage->structure_version, structure);
+    cr_assert_eq(quern__versions_of(&numbered->versions, 3)[0], version, "no value has changed");
+    assert_valid(world);
+    cr_assert_eq(quern__chunk_index_at(&numbered->shape, location_of(ref.entity)), slot);
+    cr_assert_eq(quern__location_row(&numbered->shape, location_of(ref.entity)), row);
+    const uint64_t *after = quern_ref_get(getter, &ref);
+    cr_assert_neq(after, before);
+    cr_assert_eq(*after, count / 2);
+    for (uint32_t i = 0; i < count; i++) {
+        cr_assert_eq(number_of(many[i]), i);
+        cr_assert_eq(is_marked(many[i]), i % 3 == 0, "entity %u", i);
+    }
+
+    /* the plans to and from the archetype know its new shape */
+    for (uint32_t i = 0; i < count; i += 7)
+        cr_assert_eq(quern_entity_add(world, many[i], other, &(uint64_t){i + 1}), QUERN_OK);
+    for (uint32_t i = 0; i < count; i += 14)
+        cr_assert_eq(quern_entity_remove(world, many[i], other), QUERN_OK);
+    assert_valid(world);
+    for (uint32_t i = 0; i < count; i++) {
+        cr_assert_eq(number_of(many[i]), i);
+        const uint64_t *value = quern_entity_get(world, many[i], other);
+        cr_assert_eq(value != NULL, i % 14 == 7);
+        if (value != NULL) cr_assert_eq(*value, i + 1);
+    }
+    quern_getter_destroy(getter);
+    free(many);
+}
+
+Test(change, archetypes_that_grow_are_gathered_and_become_small_again_when_empty)
+{
+    uint32_t count;
+    quern_entity *many = fill_chunks(QUERN__RUN_CHUNKS, &count);
+    cr_assert_eq(numbered->shape.shift, (uint32_t)QUERN__RUN_SHIFT);
+    cr_assert_eq(quern_entity_create_many(world, &other, NULL, 1, 9 * numbered->shape.row_capacity, NULL),
+                 QUERN_OK);
+    const quern__archetype *at_once = storage->archetypes.items[storage->archetypes.count - 1];
+    cr_assert_eq(at_once->shape.shift, (uint32_t)QUERN__RUN_SHIFT, "many rows at once need no gathering");
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_eq(quern_entity_destroy(world, many[i]), QUERN_OK);
+    for (uint32_t i = 0; i < ROWS; i++)
+        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+    cr_assert_eq(quern_world_trim(world), QUERN_OK);
+    assert_valid(world);
+    cr_assert_eq(numbered->held_count, 0u);
+    setup_entity_with(world, &number, 1);
+    cr_assert_eq(numbered->held_count, 1u);
+    cr_assert_eq(numbered->shape.shift, 0u);
+    assert_valid(world);
+    free(many);
+}
+
+Test(change, without_memory_rows_stay_where_they_are)
+{
+    close_valid_world();
+    failing_allocator *memory = open_failing_world();
+    storage = &world->storage;
+    number = setup_component(world, "number", 8, 8);
+    quern__gathered_chunks = UINT32_MAX;
+    numbered = archetype_of(setup_entity_with(world, &number, 1));
+    uint32_t count;
+    quern_entity *many = fill_chunks(3, &count);
+    quern__gathered_chunks = 1;
+    for (uint64_t k = 1; numbered->shape.shift == 0; k++) {
+        cr_assert_lt(k, 20u);
+        const uint64_t hash = quern_world_hash(world);
+        failing_allocator_fail_at(memory, k);
+        storage->may_gather = true;
+        quern__rows_gather(storage);
+        failing_allocator_heal(memory);
+        assert_valid(world);
+        cr_assert_eq(quern_world_hash(world), hash);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_eq(number_of(many[i]), i);
+    free(many);
+}
+
+/* The value that a call is given may be in a chunk of the archetype that the call makes large. */
+Test(change, a_value_in_the_storage_is_copied_before_rows_are_gathered)
+{
+    uint32_t count;
+    quern__gathered_chunks = 2;
+    quern_entity *many = fill_chunks(1, &count);
+    while (numbered->shape.shift == 0) {
+        quern_entity entity;
+        const void *value = quern_entity_get(world, many[5], number);
+        cr_assert_eq(quern_entity_create_with(world, &number, &value, 1, &entity), QUERN_OK);
+        cr_assert_eq(number_of(entity), 5u);
+    }
+    assert_valid(world);
+    free(many);
 }

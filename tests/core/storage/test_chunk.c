@@ -6,12 +6,12 @@
 
 #include <criterion/criterion.h>
 
-enum { COUNT = 3 * QUERN__SLAB_CHUNKS + 7 };
+enum { COUNT = 3 * QUERN__SLAB_CHUNKS + 7, ROWS = 100 };
 
 static failing_allocator *memory;
 static quern_allocator allocator;
 static quern__slabs slabs;
-static quern__chunk *chunks[COUNT];
+static char *chunks[COUNT]; /* runs of one chunk */
 
 static void open_slabs(void)
 {
@@ -28,10 +28,9 @@ static void close_slabs(void)
 
 TestSuite(chunk, .init = open_slabs, .fini = close_slabs);
 
-static quern__chunk *allocate_one(void)
+static char *allocate_one(void)
 {
-    uint32_t count = 1;
-    return quern__chunk_allocate_adjacent(&slabs, &allocator, &count);
+    return quern__run_allocate(&slabs, &allocator, 0);
 }
 
 static void allocate_all(void)
@@ -44,7 +43,7 @@ static void allocate_all(void)
 
 static void release(uint32_t i)
 {
-    quern__chunk_release(&slabs, &allocator, chunks[i]);
+    quern__run_release(&slabs, &allocator, chunks[i], 0);
 }
 
 Test(chunk, chunks_are_aligned_to_their_size_and_do_not_overlap)
@@ -52,7 +51,6 @@ Test(chunk, chunks_are_aligned_to_their_size_and_do_not_overlap)
     allocate_all();
     for (uint32_t i = 0; i < COUNT; i++) {
         cr_assert_eq((uintptr_t)chunks[i] % QUERN__CHUNK_BYTES, 0u);
-        cr_assert_eq(quern__chunk_of((uintptr_t)chunks[i] + QUERN__CHUNK_BYTES - 1), chunks[i]);
         for (uint32_t k = 0; k < i; k++)
             cr_assert_neq(chunks[k], chunks[i]);
     }
@@ -64,7 +62,7 @@ Test(chunk, single_chunks_are_allocated_in_ascending_order)
 {
     allocate_all();
     for (uint32_t i = 1; i < QUERN__SLAB_CHUNKS; i++)
-        cr_assert_eq((char *)chunks[i], (char *)chunks[i - 1] + QUERN__CHUNK_BYTES);
+        cr_assert_eq(chunks[i], chunks[i - 1] + QUERN__CHUNK_BYTES);
 }
 
 Test(chunk, released_chunks_are_used_before_new_slabs)
@@ -126,22 +124,69 @@ Test(chunk, counts_are_right_for_any_order_of_release)
     }
 }
 
-Test(chunk, chunks_of_one_allocation_are_adjacent)
+/* Checks the places of the rows of a run of 2^shift chunks: chunk i begins at row i * ROWS of the run, whose memory is
+ * aligned to its size. */
+static void expect_run(char *run, uint32_t shift)
 {
-    uint32_t count = 16;
-    const char *first = (const char *)quern__chunk_allocate_adjacent(&slabs, &allocator, &count);
-    cr_assert_eq(count, 16u);
-    cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 16u);
-    cr_assert_eq((const char *)allocate_one(), first + 16 * QUERN__CHUNK_BYTES);
+    cr_assert_not_null(run);
+    const quern__run_shape shape = quern__run_shape_make(ROWS, shift);
+    cr_assert_eq((uintptr_t)run % ((uintptr_t)QUERN__CHUNK_BYTES << shift), 0u);
+    quern__run_assign(run, shift, NULL, 1000);
+    const uint32_t first_number = quern__chunk_number(&shape, (uintptr_t)run);
+    for (uint32_t i = 0; i < 1u << shift; i++) {
+        const quern__chunk *chunk = (quern__chunk *)((uintptr_t)run + (uintptr_t)i * ROWS);
+        for (uint32_t row = 0; row < ROWS; row += ROWS - 1) {
+            const uintptr_t location = quern__location_make(chunk, row);
+            cr_assert_eq(quern__chunk_of(&shape, location), chunk);
+            cr_assert_eq(quern__location_row(&shape, location), row);
+            cr_assert_eq(quern__chunk_index_at(&shape, location), 1000 + i);
+            cr_assert_eq(quern__chunk_number(&shape, location), first_number + i);
+            cr_assert_eq(quern__location_value(&shape, location, 640, 12),
+                         run + ((size_t)640 << shift) + ((size_t)i * ROWS + row) * 12);
+        }
+    }
 }
 
-Test(chunk, an_allocation_is_limited_to_the_longest_gap)
+static char *allocate_many(void)
+{
+    return quern__run_allocate(&slabs, &allocator, QUERN__RUN_SHIFT);
+}
+
+Test(chunk, rows_of_any_capacity_are_divided_into_chunks)
+{
+    for (uint32_t shift = 0; shift <= QUERN__RUN_SHIFT; shift += QUERN__RUN_SHIFT)
+        for (uint32_t capacity = 1; capacity <= QUERN__MAX_CHUNK_ROWS; capacity++) {
+            const quern__run_shape shape = quern__run_shape_make(capacity, shift);
+            for (uint32_t i = 0; i < 1u << shift; i++) {
+                cr_assert_eq(quern__chunk_in_run(&shape, (uintptr_t)i * capacity), i);
+                cr_assert_eq(quern__chunk_in_run(&shape, (uintptr_t)(i + 1) * capacity - 1), i);
+            }
+        }
+}
+
+Test(chunk, runs_of_many_chunks_are_aligned_to_their_size)
+{
+    char *one = allocate_one(), *many = allocate_many();
+    expect_run(one, 0);
+    expect_run(many, QUERN__RUN_SHIFT);
+    cr_assert_eq(slabs.slab_count, 1u);
+    cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 1u - QUERN__RUN_CHUNKS);
+    cr_assert_eq(allocate_one(), one + QUERN__CHUNK_BYTES,
+                 "single chunks fill the space before the next run");
+    quern__run_release(&slabs, &allocator, many, QUERN__RUN_SHIFT);
+    cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 2u);
+    cr_assert_eq(allocate_many(), many);
+}
+
+Test(chunk, a_run_that_fits_no_slab_gets_a_new_one)
 {
     allocate_all();
-    static const uint32_t freed[] = {3, 10, 11, 12, 20, 21};
-    for (uint32_t i = 0; i < sizeof freed / sizeof freed[0]; i++)
-        release(freed[i]);
-    uint32_t count = 16;
-    cr_assert_eq(quern__chunk_allocate_adjacent(&slabs, &allocator, &count), chunks[10]);
-    cr_assert_eq(count, 3u);
+    for (uint32_t i = 1; i < 14; i += 2)
+        release(i);
+    cr_assert_eq(slabs.slab_count, 4u);
+    for (uint32_t i = 0; i < 7; i++)
+        expect_run(allocate_many(), QUERN__RUN_SHIFT);
+    cr_assert_eq(slabs.slab_count, 4u, "the last slab has seven free runs");
+    expect_run(allocate_many(), QUERN__RUN_SHIFT);
+    cr_assert_eq(slabs.slab_count, 5u, "9 free chunks and the scattered ones hold no run");
 }

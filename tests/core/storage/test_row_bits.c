@@ -14,7 +14,8 @@ enum { SLOTS = 3, KINDS = 3, IDS = 3, ROWS = 150, MAX_ROWS = 200 };
 /* A substitute for an archetype: chunks with their index, and a naive model of the bits. */
 typedef struct side {
     quern__row_bits *row_bits;
-    uint32_t row_capacity, slot_count;
+    quern__run_shape shape; /* of one chunk, or of many */
+    uint32_t slot_count;
     quern__chunk *chunks[SLOTS];
     bool has[KINDS][IDS];
     bool bits[KINDS][IDS][SLOTS][MAX_ROWS];
@@ -30,11 +31,19 @@ static void open_bit_columns(void)
     memory = failing_allocator_create();
     allocator = failing_allocator_interface(memory);
     for (uint32_t s = 0; s < 2; s++) {
-        sides[s] = (side){.row_capacity = s == 0 ? ROWS : MAX_ROWS, .slot_count = 1};
+        sides[s] = (side){.shape = quern__run_shape_make(s == 0 ? ROWS : MAX_ROWS, s * QUERN__RUN_SHIFT),
+                          .slot_count = 1};
+        char *run = NULL;
         for (uint32_t i = 0; i < SLOTS; i++) {
-            uint32_t one = 1;
-            sides[s].chunks[i] = quern__chunk_allocate_adjacent(&slabs, &allocator, &one);
-            quern__chunk_assign(sides[s].chunks[i], NULL, i);
+            if (i == 0 || s == 0) {
+                run = quern__run_allocate(&slabs, &allocator, sides[s].shape.shift);
+                cr_assert_not_null(run);
+                quern__run_assign(run, sides[s].shape.shift, NULL, i);
+                sides[s].chunks[i] = (quern__chunk *)(uintptr_t)run;
+            } else {
+                sides[s].chunks[i] =
+                    (quern__chunk *)((uintptr_t)run + (uintptr_t)i * sides[s].shape.row_capacity);
+            }
         }
     }
 }
@@ -59,7 +68,7 @@ static quern__bit_column bit_column_of(uint32_t kind, uint32_t id)
 static void add(side *where, uint32_t kind, uint32_t id)
 {
     cr_assert(quern__row_bits_add_column(&where->row_bits, &allocator, bit_column_of(kind, id),
-                                         where->row_capacity, where->slot_count));
+                                         &where->shape, where->slot_count));
     where->has[kind][id] = true;
 }
 
@@ -88,7 +97,7 @@ static void compare(const side *where)
             cr_assert_eq(index, where->has[kind][id] ? bit_column_count++ : QUERN__NO_BIT_COLUMN);
             for (uint32_t slot = 0; index != QUERN__NO_BIT_COLUMN && slot < where->slot_count; slot++) {
                 uint32_t count = 0;
-                for (uint32_t row = 0; row < where->row_capacity; row++) {
+                for (uint32_t row = 0; row < where->shape.row_capacity; row++) {
                     const bool bit = where->bits[kind][id][slot][row];
                     count += bit;
                     cr_assert_eq(quern__bit_column_test(where->row_bits, index, place(where, slot, row)),
@@ -150,7 +159,7 @@ static void change_run(side *where, random_source *random, uint32_t slot, uint32
     const uint32_t verb = random_below(random, 8);
     if (verb == 0) {
         quern__bit_column_clear_slot(where->row_bits, index, slot);
-        set_bits(where, kind, id, slot, 0, where->row_capacity, false);
+        set_bits(where, kind, id, slot, 0, where->shape.row_capacity, false);
     } else if (verb < 4) {
         quern__bit_column_clear_rows(where->row_bits, index, place(where, slot, row), count);
         set_bits(where, kind, id, slot, row, count, false);
@@ -213,14 +222,16 @@ Test(row_bits, are_cleared_if_the_target_has_none)
 Test(row_bits, are_unchanged_without_memory)
 {
     failing_allocator_fail_from(memory, 1);
-    cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(0, 0), ROWS, 1));
+    cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(0, 0),
+                                             &sides[0].shape, 1));
     cr_assert_null(sides[0].row_bits);
     failing_allocator_heal(memory);
     add(&sides[0], 0, 0);
     quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 5), 1);
     set_bits(&sides[0], 0, 0, 0, 5, 1, true);
     failing_allocator_fail_from(memory, 1);
-    cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(1, 0), ROWS, 1));
+    cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(1, 0),
+                                             &sides[0].shape, 1));
     failing_allocator_fail_from(memory, 1);
     cr_assert_not(quern__row_bits_grow(&sides[0].row_bits, &allocator, SLOTS));
     failing_allocator_heal(memory);

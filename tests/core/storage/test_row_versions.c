@@ -15,7 +15,8 @@ enum { SLOTS = 4, COMPONENTS = 3, ROWS = 100, MAX_ROWS = 150, VERSIONS = 6 };
 /* A substitute for an archetype: chunks with their index, and a naive model of the versions. */
 typedef struct side {
     quern__row_versions *versions;
-    uint32_t row_capacity, slot_count;
+    quern__run_shape shape; /* of one chunk, or of many */
+    uint32_t slot_count;
     quern__chunk *chunks[SLOTS];
     uint32_t version_indices[COMPONENTS]; /* 0: no lane */
     uint64_t naive[COMPONENTS][SLOTS][MAX_ROWS];
@@ -24,6 +25,7 @@ typedef struct side {
 
 static failing_allocator *memory;
 static quern_allocator allocator;
+static quern__slabs slabs;
 static side sides[2];
 static uint64_t now;
 
@@ -32,8 +34,8 @@ static const quern__row_lane lanes[2][2] = {{{0, 1}, {1, 4}}, {{1, 2}, {2, 5}}};
 
 static quern__row_versions *create(uint32_t s, uint32_t slot_capacity)
 {
-    return quern__row_versions_create(&allocator, lanes[s], 2, VERSIONS, s == 0 ? ROWS : MAX_ROWS,
-                                      slot_capacity, now);
+    return quern__row_versions_create(&allocator, lanes[s], 2, VERSIONS, &sides[s].shape, slot_capacity,
+                                      now);
 }
 
 static void open_sides(void)
@@ -42,7 +44,8 @@ static void open_sides(void)
     allocator = failing_allocator_interface(memory);
     now = 1;
     for (uint32_t s = 0; s < 2; s++) {
-        sides[s] = (side){.row_capacity = s == 0 ? ROWS : MAX_ROWS, .slot_count = 1};
+        sides[s] = (side){.shape = quern__run_shape_make(s == 0 ? ROWS : MAX_ROWS, s * QUERN__RUN_SHIFT),
+                          .slot_count = 1};
         for (uint32_t i = 0; i < 2; i++)
             sides[s].version_indices[lanes[s][i].component_index] = lanes[s][i].version_index;
         sides[s].versions = create(s, 1);
@@ -50,9 +53,17 @@ static void open_sides(void)
         for (uint32_t k = 0; k < COMPONENTS; k++)
             for (uint32_t row = 0; row < MAX_ROWS; row++)
                 sides[s].naive[k][0][row] = sides[s].groups[k][0][row] = now;
+        char *run = NULL;
         for (uint32_t i = 0; i < SLOTS; i++) {
-            sides[s].chunks[i] = quern__allocate(&allocator, QUERN__CHUNK_BYTES, QUERN__CHUNK_BYTES);
-            sides[s].chunks[i]->index = i;
+            if (i == 0 || s == 0) {
+                run = quern__run_allocate(&slabs, &allocator, sides[s].shape.shift);
+                cr_assert_not_null(run);
+                quern__run_assign(run, sides[s].shape.shift, NULL, i);
+                sides[s].chunks[i] = (quern__chunk *)(uintptr_t)run;
+            } else {
+                sides[s].chunks[i] =
+                    (quern__chunk *)((uintptr_t)run + (uintptr_t)i * sides[s].shape.row_capacity);
+            }
         }
     }
 }
@@ -61,9 +72,8 @@ static void close_sides(void)
 {
     for (uint32_t s = 0; s < 2; s++) {
         quern__row_versions_release(sides[s].versions, &allocator);
-        for (uint32_t i = 0; i < SLOTS; i++)
-            quern__release(&allocator, sides[s].chunks[i], QUERN__CHUNK_BYTES, QUERN__CHUNK_BYTES);
     }
+    quern__slabs_release(&slabs, &allocator);
     failing_allocator_close(memory);
 }
 
@@ -78,7 +88,7 @@ static void compare(const side *where)
 {
     for (uint32_t k = 0; k < COMPONENTS; k++)
         for (uint32_t slot = 0; where->version_indices[k] != 0 && slot < where->slot_count; slot++)
-            for (uint32_t row = 0; row < where->row_capacity; row++) {
+            for (uint32_t row = 0; row < where->shape.row_capacity; row++) {
                 const uint32_t offset = where->versions->offsets[where->version_indices[k]];
                 cr_assert_eq(*quern__row_version(where->versions, offset, place(where, slot, row)),
                              where->naive[k][slot][row], "component %u, slot %u, row %u", k, slot, row);
@@ -100,7 +110,7 @@ static void note_naive(side *where, uint32_t k, uint32_t slot, uint32_t row, uin
 static void restore(side *where, random_source *random)
 {
     const uint32_t k = random_below(random, COMPONENTS), slot = random_below(random, where->slot_count);
-    const uint32_t count = random_below(random, where->row_capacity);
+    const uint32_t count = random_below(random, where->shape.row_capacity);
     uint64_t saved[MAX_ROWS];
     if (where->version_indices[k] == 0) return;
     uint64_t *lane =
@@ -120,9 +130,9 @@ static void grow(side *where)
     if (where->slot_count == SLOTS) return;
     const uint32_t slot = where->slot_count++;
     cr_assert(quern__row_versions_reserve(where->versions, &allocator, where->slot_count));
-    quern__row_versions_arrive(where->versions, place(where, slot, 0), where->row_capacity, now);
+    quern__row_versions_arrive(where->versions, place(where, slot, 0), where->shape.row_capacity, now);
     for (uint32_t k = 0; k < COMPONENTS; k++)
-        note_naive(where, k, slot, 0, where->row_capacity);
+        note_naive(where, k, slot, 0, where->shape.row_capacity);
 }
 
 static void shrink(side *where)
@@ -136,9 +146,9 @@ static void move(side *target, side *source, random_source *random)
 {
     const uint32_t count = 1 + random_below(random, 40);
     const uint32_t from_slot = random_below(random, source->slot_count),
-                   from = random_below(random, source->row_capacity - count);
+                   from = random_below(random, source->shape.row_capacity - count);
     const uint32_t to_slot = random_below(random, target->slot_count),
-                   to = random_below(random, target->row_capacity - count);
+                   to = random_below(random, target->shape.row_capacity - count);
     if (target == source && to_slot == from_slot && to < from + count && from < to + count) return;
     const bool is_kept = random_chance(random, 90);
     quern__row_versions_move(target->versions, place(target, to_slot, to),
@@ -155,8 +165,8 @@ static void move(side *target, side *source, random_source *random)
 static void note(side *where, random_source *random)
 {
     const uint32_t k = random_below(random, COMPONENTS), slot = random_below(random, where->slot_count);
-    const uint32_t row = random_below(random, where->row_capacity),
-                   count = 1 + random_below(random, where->row_capacity - row);
+    const uint32_t row = random_below(random, where->shape.row_capacity),
+                   count = 1 + random_below(random, where->shape.row_capacity - row);
     const uint32_t without = 3; /* a version index that has no lane */
     quern__row_versions_note(where->versions,
                              where->version_indices[k] != 0 ? where->version_indices[k] : without,

@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The Quern authors
 """usage: concepts.py FOLDER
 
-Draws the pictures of docs/concepts.md as SVG files: world, chunk, command, levels and history. The functions below are
-the pictures. tests/docs/test_pictures.py checks that the committed files are their results.
+Draws the pictures of docs/concepts.md as SVG files: world, chunk, run, command, levels and history. The functions
+below are the pictures. tests/docs/test_pictures.py checks that the committed files are their results.
 """
 
 import html
@@ -58,7 +58,7 @@ def world():
 
 def chunk():
     parts = [text(20, 24, "one chunk: 16 KiB, aligned to 16 KiB", 13, weight="bold")]
-    columns = (("header", GREY, 64, "64 bytes"), ("Position", BLUE, 180, "x y | x y | x y | …"), ("Velocity", ORANGE, 180, "x y | x y | x y | …"),
+    columns = (("unused", GREY, 64, "64 bytes"), ("Position", BLUE, 180, "x y | x y | x y | …"), ("Velocity", ORANGE, 180, "x y | x y | x y | …"),
                ("Health", GREEN, 90, "p | p | p | …"), ("handles", PURPLE, 150, "e | e | e | …"))
     x = 20
     for name, colour, width, inside in columns:
@@ -69,6 +69,20 @@ def chunk():
     parts += [box(84, 136, 180, 26, BLUE, "Position *position"), box(264, 136, 180, 26, ORANGE, "const Velocity *velocity"),
               box(444, 136, 90, 26, WHITE, "count")]
     return picture(720, 178, parts)
+
+
+def run():
+    parts = [text(20, 24, "one run of a large archetype: 16 chunks, 256 KiB, aligned to 256 KiB", 13, weight="bold"),
+             text(42, 48, "unused", 12, "middle"), box(20, 54, 44, 44, GREY)]
+    x = 64
+    for name, colour, width, pointer in (("Position", BLUE, 51, "position"), ("Velocity", ORANGE, 51, "velocity"), ("Health", GREEN, 26, ""), ("handles", PURPLE, 32, "entities")):
+        parts.append(text(x + 2 * width, 48, name, 12, "middle"))
+        parts += [box(x + number * width, 54, width, 44, colour, chunk, 11) for number, chunk in enumerate(("0", "1", "…", "15"))]
+        parts += [line(x + 1.5 * width, 98, x + 1.5 * width, 134), text(x + 1.5 * width, 148, pointer, 11, "middle")] if pointer else []
+        x += 4 * width
+    parts += [text(20, 176, "A view of chunk 1 has pointers into the arrays of the run. A loop over many chunks reads one long stream per component."),
+              text(20, 194, "A small archetype has runs of one chunk. When it has 16 chunks, its rows move to runs of 16, once.")]
+    return picture(720, 208, parts)
 
 
 def command():
@@ -121,7 +135,7 @@ def history():
     return picture(720, 236, parts)
 
 
-PICTURES = {"world": world, "chunk": chunk, "command": command, "levels": levels, "history": history}
+PICTURES = {"world": world, "chunk": chunk, "run": run, "command": command, "levels": levels, "history": history}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

@@ -47,7 +47,7 @@ class Pictures(unittest.TestCase):
         self.assertEqual(read(IMAGES, "frame.svg"), frame.draw())
 
     def test_concepts_are_drawn_by_their_script(self):
-        self.assertEqual(len(concepts.PICTURES), 5)
+        self.assertEqual(len(concepts.PICTURES), 6)
         for name, draw in concepts.PICTURES.items():
             self.assertEqual(read(IMAGES, f"{name}.svg"), draw())
 

@@ -830,10 +830,12 @@ static quern_result image_load(quern__image *image, quern_source source,
         if (image->keeps_handles && image->world->storage.archetypes.count > 1)
             result = quern_world_remove_empty_archetypes(image->world, NULL);
         if (result == QUERN_OK) result = reserve(&load);
-        if (result == QUERN_OK)
+        if (result == QUERN_OK) {
             load_all(&load);
-        else
+            quern__rows_gather_if_large(load.storage);
+        } else {
             unreserve(&load);
+        }
         quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
                        QUERN__ARRAY_ALIGNMENT_BYTES);
         quern__release(&image->allocator, load.sources, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);

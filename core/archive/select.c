@@ -403,7 +403,7 @@ typedef struct row_sources {
     row_source rows[QUERN__BIT_COLUMN_MAX_ROWS];
 } row_sources;
 
-/* Returns how many rows from row i on are consecutive in one chunk. */
+/* Returns how many rows from row i on are consecutive in one run. */
 static uint32_t count_consecutive(const row_sources *sources, uint32_t i)
 {
     const row_source *first = &sources->rows[i];

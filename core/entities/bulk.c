@@ -216,6 +216,7 @@ static quern_result run_change(const matching_change *change, uint64_t *out_coun
     quern_result result = reserve_all(change);
     if (result != QUERN_OK) return result;
     uint64_t count = move_all(change);
+    quern__rows_gather_if_large(change->query->storage);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }

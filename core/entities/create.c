@@ -280,7 +280,6 @@ QUERN__ALWAYS_INLINE quern_result create_in(quern_world *world, const quern__cre
     quern__row row = {0};
     quern_result result = create_raw(&world->storage, archetype, out_entity, &row);
     if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, archetype, values, row);
-    quern__rows_gather_if_large(&world->storage); /* not before: values may be in the storage */
     return result;
 }
 
@@ -412,7 +411,6 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
         link_new(relation, *out_entity, target,
                  quern__relation_source_level(relation, quern_entity_index(target)));
     }
-    quern__rows_gather_if_large(storage);
     return QUERN_OK;
 }
 
@@ -483,6 +481,7 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
                                     ? create_by_other_list(world, components, values, count, &entity)
                                     : create_by_list(world, list, components, values, &entity);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__message_add_call(result, __func__, NULL);
+    quern__rows_gather_if_large(&world->storage); /* not before: values may be in the storage */
     if (out_entity != NULL) *out_entity = entity;
     return QUERN_OK;
 }
@@ -495,6 +494,7 @@ quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
     quern__archetype *without_components = world->storage.archetypes.items[0];
     quern_result result = reserve_slot(&world->storage);
     if (result == QUERN_OK) result = create_raw(&world->storage, without_components, out_entity, &row);
+    if (result == QUERN_OK) quern__rows_gather_if_large(&world->storage);
     return quern__in_call(result, __func__);
 }
 

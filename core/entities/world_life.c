@@ -373,6 +373,7 @@ static quern_result reserve_rows(quern_world *world, const quern_component *comp
     if (result != QUERN_OK) return result;
     archetype->asked_count = archetype->held_count;
     quern__rows_unreserve(storage, archetype);
+    quern__rows_gather_if_large(storage); /* before pages are touched */
     const uint32_t run_length = 1u << archetype->shape.shift;
     for (uint32_t i = 0; i < archetype->held_count; i += run_length)
         if (i + run_length > archetype->chunk_count)

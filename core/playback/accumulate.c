@@ -302,7 +302,7 @@ static QUERN__NO_INLINE void find_position(value_position *it, const quern__reco
 }
 
 /* Finds the values to combine with the items of a batch, and prefetches them. Skips items without a value.
- * Returns the number of pairs. Does not read chunk headers, which often miss the cache (chunk.h). */
+ * Returns the number of pairs. */
 static inline uint32_t find_values(value_position *it, const item_batch *of, quern__pair *out_pairs)
 {
     const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;

@@ -332,7 +332,7 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern__merged_clear(&playback->merged, playback->storage,
                         result == QUERN_OK && playback->resolved.refused_count == 0);
     quern__resolved_clear(&playback->resolved);
-    quern__rows_gather_if_large(playback->storage);
+    if (QUERN__LIKELY(result == QUERN_OK)) quern__rows_gather_if_large(playback->storage);
     return result;
 }
 

@@ -68,6 +68,7 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
                                     quern__recorders recorders, bool accumulated);
 
+/* For loops over streams in order: prefetches the archetype of the first location of a stream a few positions ahead. */
 static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, uint32_t i)
 {
     enum { STREAMS_AHEAD = 4 };
@@ -76,7 +77,8 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
     quern__command_batch *batch = ahead->stream->first;
     const uintptr_t location =
         batch->is_view ? quern__view_of(batch)->location : quern__batch_item(batch, 0)->location;
-    if (location != 0 && ahead->is_located) QUERN__PREFETCH(quern__slab_tables_of(location));
+    if (location != 0 && ahead->is_located)
+        QUERN__PREFETCH(&quern__slab_tables_of(location)->archetypes[quern__location_in_slab(location)]);
 }
 
 /* ------------------------------------------------------------------------------------------- relating */

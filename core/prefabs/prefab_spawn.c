@@ -277,11 +277,12 @@ static void call_fill(const spawn_call *it)
         .thread = quern__this_thread()};
     quern_view view = {
         .context = (quern_context *)&context, .term_count = it->fill_term_count, .columns = columns};
-    /* one call for the instances whose members have consecutive rows */
+    /* one call for the instances whose members have consecutive rows of one chunk */
     for (; view.fill_index < it->instances.count; view.fill_index += view.count) {
         const uintptr_t first = location_of(it, view.fill_index);
+        const uint32_t left = archetype->shape.row_capacity - quern__location_row(&archetype->shape, first);
         uint32_t count = 1;
-        while (view.fill_index + count < it->instances.count &&
+        while (count < left && view.fill_index + count < it->instances.count &&
                location_of(it, view.fill_index + count) == first + count)
             count++;
         view.first_row = 0;
@@ -373,6 +374,7 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
                    (size_t)part * member_count * sizeof *it.handles);
     }
     if (def != NULL && def->fill != NULL) call_fill(&it);
+    quern__rows_gather_if_large(&world->storage);
     quern__prefabs *prefabs = world->storage.prefabs;
     if (prefabs->handles.capacity > RETAINED_HANDLES) {
         quern__array_release(&world->storage.allocator, &prefabs->handles);

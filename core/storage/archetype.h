@@ -327,10 +327,10 @@ typedef struct quern__archetype_listener {
  *   row count of the archetype = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
  *   row count of the archetype + reserved_count <= held_count * row_capacity
  *
- * A pass over the rows iterates over the table of slots and never has to read a chunk's header.
+ * A pass over the rows iterates over the table of slots and never reads the tables of slabs.
  *
  * Colour: the parts (columns and handles) of the archetype with layout_index i begin (i / 8) % 32 cache lines
- * later than the earliest possible offset. Chunks are aligned to 16 KiB, so without colours the first rows of
+ * later than the earliest possible offset. Runs are aligned to 16 KiB or more, so without colours the first rows of
  * many small archetypes would all map to the same few cache sets. The formula is not i % 32: archetypes
  * created in succession have chunks at successive addresses, so those colours would be correlated with the
  * addresses.
@@ -423,7 +423,7 @@ typedef struct quern__archetype {
     bool is_plain;       /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool has_fast_leave; /* is_plain, and no listener must reserve room for rows that leave */
     bool has_destroy;    /* some type has a destroy hook */
-    /* whether the archetype may retain one chunk while it has no rows; then storage->spares lists the
+    /* whether the archetype may retain one run while it has no rows; then storage->spares lists the
      * archetype */
     bool may_retain_chunk;
     bool is_removed;  /* about to be removed: see core/entities/world_life.c */

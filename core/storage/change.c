@@ -15,7 +15,7 @@ enum { PREFETCH_DISTANCE = 12 };
 
 /* ------------------------------------------------------------------------------------ reservations */
 
-/* Lets an archetype without rows retain a chunk. The archetype that was listed longest may no longer retain one. */
+/* Lets an archetype without rows retain a run. The archetype that was listed longest may no longer retain one. */
 static void note_spare(quern__storage *storage, quern__archetype *archetype)
 {
     if (archetype->may_retain_chunk) return;
@@ -252,8 +252,9 @@ static void gather_chunk(const quern__storage *storage, const quern__archetype *
 /* Gives an archetype runs of many chunks. */
 static void gather(quern__storage *storage, quern__archetype *archetype)
 {
-    const uint32_t chunk_count = archetype->chunk_count,
-                   run_count = (chunk_count + QUERN__RUN_CHUNKS - 1) / QUERN__RUN_CHUNKS;
+    const uint32_t chunk_count = archetype->chunk_count, asked_count = archetype->asked_count,
+                   wanted_count = chunk_count > asked_count ? chunk_count : asked_count,
+                   run_count = (wanted_count + QUERN__RUN_CHUNKS - 1) / QUERN__RUN_CHUNKS;
     char **runs = quern__allocate(&storage->allocator, run_count * sizeof *runs, _Alignof(char *));
     if (runs == NULL || !allocate_runs(storage, archetype, runs, run_count)) {
         quern__release(&storage->allocator, runs, run_count * sizeof *runs, _Alignof(char *));
@@ -265,7 +266,7 @@ static void gather(quern__storage *storage, quern__archetype *archetype)
                                (size_t)(i % QUERN__RUN_CHUNKS) * archetype->shape.row_capacity};
         gather_chunk(storage, archetype, to, quern__slot_row(slot, 0), slot->row_count);
     }
-    const uint32_t asked_count = archetype->asked_count, last_count = archetype->last_slot->row_count;
+    const uint32_t last_count = archetype->last_slot->row_count;
     archetype->asked_count = 0;
     archetype->chunk_count = 0;
     quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
@@ -278,7 +279,7 @@ static void gather(quern__storage *storage, quern__archetype *archetype)
         archetype->slots[i].row_count = archetype->shape.row_capacity;
     archetype->slots[chunk_count - 1].row_count = last_count;
     archetype->chunk_count = chunk_count;
-    archetype->asked_count = asked_count < archetype->held_count ? asked_count : archetype->held_count;
+    archetype->asked_count = asked_count; /* at most held_count */
     storage->structure_version++;
     quern__release(&storage->allocator, runs, run_count * sizeof *runs, _Alignof(char *));
 }
@@ -288,8 +289,8 @@ void quern__rows_gather(quern__storage *storage)
     storage->may_gather = false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        if (archetype->shape.shift == 0 && archetype->chunk_count >= quern__gathered_chunks &&
-            archetype->reserved_count == 0)
+        if (archetype->shape.shift == 0 && archetype->held_count >= quern__gathered_chunks &&
+            archetype->chunk_count > 0 && archetype->reserved_count == 0)
             gather(storage, archetype);
     }
 }
@@ -372,9 +373,12 @@ void quern__rows_leave_scattered(const quern__archetype *archetype, const uintpt
 {
     assert(!archetype->has_destroy);
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
+    const quern__run_shape *shape = &archetype->shape;
     for (uint32_t i = 0, run; i < count; i += run) {
+        /* the first row of the next chunk of a run may be consecutive, too */
+        const uint32_t left = shape->row_capacity - quern__location_row(shape, rows[i]);
         run = 1;
-        while (i + run < count && rows[i + run] == rows[i] + run)
+        while (run < left && i + run < count && rows[i + run] == rows[i] + run)
             run++;
         quern__on_leave(archetype, rows[i], run);
     }

@@ -222,7 +222,7 @@ static inline quern_result quern__rows_reserve(quern__storage *storage, quern__a
     return QUERN_OK;
 }
 
-/* Moves the rows of archetypes that have become large into runs of many chunks. Precondition: no location is in use, and
+/* Moves the rows of archetypes that hold many chunks into runs of many. Precondition: no location is in use, and
  * no thread reads rows. Rows keep their chunks and their order. An archetype stays as it is if there is no memory. */
 void quern__rows_gather(quern__storage *storage);
 

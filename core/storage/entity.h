@@ -6,11 +6,10 @@
 /* Entity records: the location of each entity. There is one record per slot, 16 bytes (12 with 32-bit pointers), in
  * pages of 131,072 records. A record never moves while its page exists.
  *
- *   alive slot:  location = address of the chunk | row     (chunks are aligned to 16 KiB, so the row fits
- *                                                           into the low 14 bits)
+ *   alive slot:  location = address of the run | row in the run     (runs are aligned to their size: chunk.h)
  *   free slot:   location = 0, archetype_number = next free slot or QUERN__SLOT_NONE
  *
- * The record stores the archetype although the chunk's header does, too. A random get therefore costs two cache
+ * The record stores the archetype although the slab's tables do, too. A random get therefore costs two cache
  * misses, record and value, instead of three.
  *
  *   alive slots + free_count + absent_count + retired_count = slot_count

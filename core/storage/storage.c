@@ -174,6 +174,7 @@ void quern__storage_remove_archetype(quern__storage *storage, quern__archetype *
     for (quern__archetype_listener *listener = storage->first_archetype_listener; listener != NULL;
          listener = listener->next)
         if (listener->removed != NULL) listener->removed(storage, archetype);
+    archetype->asked_count = 0;
     quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
     quern__row_listeners_release(archetype, &storage->allocator);
     quern__archetype_release(archetype, &storage->allocator);
@@ -503,7 +504,11 @@ void quern__storage_set_shift(quern__storage *storage, quern__archetype *archety
             update_plan((quern__move_plan *)(uintptr_t)archetype->plans.slots[i].value);
     for (quern__move_plan *plan = archetype->incoming; plan != NULL; plan = plan->next_incoming)
         update_plan(plan);
-    for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
+    /* a new archetype has no number before it is registered, and then its positions are entered */
+    const bool is_registered = archetype->number < storage->numbered.count &&
+                               storage->numbered.items[archetype->number] == archetype;
+    quern__position_table *table = is_registered ? storage->first_position_table : NULL;
+    for (; table != NULL; table = table->next)
         table->positions[archetype->number] =
             quern__archetype_column_position(archetype, table->component_index);
 }

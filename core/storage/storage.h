@@ -18,7 +18,7 @@
 
 #include <quern/world.h>
 
-/* Maximum number of archetypes without rows that retain a chunk, in case a row is added soon. The archetypes that
+/* Maximum number of archetypes without rows that retain a run, in case a row is added soon. The archetypes that
  * became empty last retain one. */
 enum { QUERN__SPARE_ARCHETYPES = 8 };
 

@@ -789,7 +789,6 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
     if (result == QUERN_OK && is_outside) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    quern__rows_gather_if_large(&schedule->plan.world->storage);
     start_run(schedule, jobs, delta_seconds);
     const quern__observed_frame frame = {.jobs = jobs,
                                          .thread_count = jobs != NULL ? jobs->thread_count : 1,

@@ -379,8 +379,8 @@ static inline quern__saved_archetype *quern__find_base_archetype(const quern__hi
 }
 
 /* Adds a transfer to the list. Returns false if out of memory. A transfer that continues the previous
- * one, apart from padding to a cache line on both sides, is merged with it. So whole chunks are copied
- * at once, which is faster than column by column. */
+ * one, apart from padding to a cache line on both sides, is merged with it. So whole chunks that
+ * are runs of their own are copied at once, which is faster than column by column. */
 static inline bool quern__history_add_transfer(quern__history *history, char *target, const char *source,
                                                size_t bytes)
 {

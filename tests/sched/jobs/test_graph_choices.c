@@ -129,7 +129,8 @@ Test(graph_choices, one_thread_runs_nodes_by_priority_then_readiness)
 enum { RANKED_NODES = 60 };
 
 typedef struct ranking {
-    _Atomic uint32_t begun[3]; /* one per priority */
+    _Atomic uint32_t begun[3];   /* one per priority */
+    _Atomic uint32_t late_count; /* nodes of high priority that began after more than one of low */
 } ranking;
 
 typedef struct ranked {
@@ -137,14 +138,14 @@ typedef struct ranked {
     quern_priority priority;
 } ranked;
 
-/* When a node begins, the number of nodes of lower priority that began before it is at most the number of
- * other threads. */
+/* While a node of high priority waits, no thread takes one of low priority; but the system may pause a thread between
+ * taking its node and beginning it. So at most one node of high priority, that of the other thread, begins late. */
 static void begin_ranked(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const ranked *mine = argument;
     atomic_fetch_add(&mine->of->begun[mine->priority], 1);
-    if (mine->priority == QUERN_PRIORITY_HIGH)
-        cr_expect(atomic_load(&mine->of->begun[QUERN_PRIORITY_LOW]) <= 1);
+    if (mine->priority == QUERN_PRIORITY_HIGH && atomic_load(&mine->of->begun[QUERN_PRIORITY_LOW]) > 1)
+        atomic_fetch_add(&mine->of->late_count, 1);
     pass_time(50);
 }
 
@@ -162,6 +163,7 @@ Test(graph_choices, ready_nodes_of_high_priority_begin_first)
     }
     for (uint32_t run = 0; run < 10; run++) {
         run_graph(graph, jobs);
+        cr_assert_leq(atomic_exchange(&all.late_count, 0), 1u);
         for (uint32_t p = 0; p < 3; p++)
             cr_assert_eq(atomic_exchange(&all.begun[p], 0),
                          p == QUERN_PRIORITY_NORMAL ? 0 : RANKED_NODES / 2);

@@ -3,6 +3,7 @@
 /* Tests of bit columns against a naive model. */
 
 #include "core/storage/row_bits.h"
+#include "tests/core/storage/run_scene.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -33,18 +34,7 @@ static void open_bit_columns(void)
     for (uint32_t s = 0; s < 2; s++) {
         sides[s] = (side){.shape = quern__run_shape_make(s == 0 ? ROWS : MAX_ROWS, s * QUERN__RUN_SHIFT),
                           .slot_count = 1};
-        char *run = NULL;
-        for (uint32_t i = 0; i < SLOTS; i++) {
-            if (i == 0 || s == 0) {
-                run = quern__run_allocate(&slabs, &allocator, sides[s].shape.shift);
-                cr_assert_not_null(run);
-                quern__run_assign(run, sides[s].shape.shift, NULL, i);
-                sides[s].chunks[i] = (quern__chunk *)(uintptr_t)run;
-            } else {
-                sides[s].chunks[i] =
-                    (quern__chunk *)((uintptr_t)run + (uintptr_t)i * sides[s].shape.row_capacity);
-            }
-        }
+        allocate_chunks(&slabs, &allocator, &sides[s].shape, SLOTS, sides[s].chunks);
     }
 }
 

@@ -3,6 +3,7 @@
 /* Tests of row versions against a naive model. */
 
 #include "core/storage/chunk.h"
+#include "tests/core/storage/run_scene.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
@@ -53,18 +54,7 @@ static void open_sides(void)
         for (uint32_t k = 0; k < COMPONENTS; k++)
             for (uint32_t row = 0; row < MAX_ROWS; row++)
                 sides[s].naive[k][0][row] = sides[s].groups[k][0][row] = now;
-        char *run = NULL;
-        for (uint32_t i = 0; i < SLOTS; i++) {
-            if (i == 0 || s == 0) {
-                run = quern__run_allocate(&slabs, &allocator, sides[s].shape.shift);
-                cr_assert_not_null(run);
-                quern__run_assign(run, sides[s].shape.shift, NULL, i);
-                sides[s].chunks[i] = (quern__chunk *)(uintptr_t)run;
-            } else {
-                sides[s].chunks[i] =
-                    (quern__chunk *)((uintptr_t)run + (uintptr_t)i * sides[s].shape.row_capacity);
-            }
-        }
+        allocate_chunks(&slabs, &allocator, &sides[s].shape, SLOTS, sides[s].chunks);
     }
 }
 

@@ -226,7 +226,7 @@ static void add_values(hashing *it, const quern__archetype *archetype, const que
                        uint32_t index, row_sums *rows)
 {
     const quern__component *component = it->storage->components.list.items[index];
-    const quern__column *column = &archetype->columns[quern__archetype_column(archetype, index)];
+    const quern__column *column = quern__archetype_find_column(archetype, index);
     const uint64_t name = quern__hash_string(component->type.name);
     for (uint32_t row = 0; row < slot->row_count; row++) {
         const char *value = quern__column_value(column, quern__slot_chunk(slot), row);
@@ -315,7 +315,7 @@ static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32
     }
     add_row_flags(it, archetype, slot_index, &rows);
     add_names(it, archetype, slot, &rows);
-    const quern__column *ids = &archetype->columns[quern__archetype_column(archetype, it->id_index)];
+    const quern__column *ids = quern__archetype_find_column(archetype, it->id_index);
     uint64_t sum = 0;
     for (uint32_t row = 0; row < slot->row_count; row++) {
         uint64_t id;

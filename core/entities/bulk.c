@@ -116,15 +116,8 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
     if (result != QUERN_OK || count == 0) return quern__in_call(result, __func__);
     quern_view_column columns[QUERN_MAX_TERMS];
     quern__accessor accessor = {.name = NULL};
-    for (uint32_t i = 0; i < component_count; i++) {
-        const uint32_t column = quern__archetype_column(archetype, quern__component_index(components[i]));
-        const quern__column *position = column < QUERN__COLUMN_TAG ? &archetype->columns[column] : NULL;
-        columns[i] = (quern_view_column){.offset_bytes = position != NULL ? position->offset_bytes : 0,
-                                         .size_bytes = position != NULL ? position->size_bytes : 0,
-                                         .access = QUERN_ACCESS_WRITE,
-                                         .present = true,
-                                         .is_checked = QUERN_CHECKS};
-    }
+    for (uint32_t i = 0; i < component_count; i++)
+        columns[i] = quern__view_fill_column(archetype, components[i]);
     bulk_create create = {.components = components,
                           .accessor = &accessor,
                           .component_count = component_count,

@@ -257,7 +257,7 @@ static void find_copies(const quern__prefab *prefab, const quern__prefab_group *
         copies[i] = (quern__prefab_copy){
             .values = column->values,
             .bytes = group->width * column->size_bytes,
-            .column = &archetype->columns[quern__archetype_column(archetype, column->component_index)]};
+            .column = quern__archetype_find_column(archetype, column->component_index)};
     }
 }
 

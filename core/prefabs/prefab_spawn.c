@@ -259,16 +259,8 @@ static void call_fill(const spawn_call *it)
     const quern__archetype *archetype =
         it->instances.plan->archetypes[it->prefab->members.items[def->fill_member].group];
     quern_view_column columns[QUERN_MAX_SPAWN_OVERRIDES];
-    for (uint32_t i = 0; i < it->fill_term_count; i++) {
-        const uint32_t column =
-            quern__archetype_column(archetype, quern__component_index(def->fill_components[i]));
-        const quern__column *position = column < QUERN__COLUMN_TAG ? &archetype->columns[column] : NULL;
-        columns[i] = (quern_view_column){.offset_bytes = position != NULL ? position->offset_bytes : 0,
-                                         .size_bytes = position != NULL ? position->size_bytes : 0,
-                                         .access = QUERN_ACCESS_WRITE,
-                                         .present = true,
-                                         .is_checked = QUERN_CHECKS};
-    }
+    for (uint32_t i = 0; i < it->fill_term_count; i++)
+        columns[i] = quern__view_fill_column(archetype, def->fill_components[i]);
     quern__accessor accessor = {.name = NULL};
     quern__plain_context context = {
         .scope = {.accessor = &accessor, .storage = &it->world->storage, .caller = QUERN__CALLER_FILL},

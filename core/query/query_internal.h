@@ -277,6 +277,19 @@ static inline void quern__view_set_chunk(quern_view *view, const quern__archetyp
     view->chunk = quern__slot_chunk(slot);
 }
 
+/* Returns the column of a view by which a callback fills new rows of an archetype that has the component. */
+static inline quern_view_column quern__view_fill_column(const quern__archetype *archetype,
+                                                        quern_component component)
+{
+    const quern__column *column =
+        quern__archetype_find_column(archetype, quern__component_index(component));
+    return (quern_view_column){.offset_bytes = column != NULL ? column->offset_bytes : 0,
+                               .size_bytes = column != NULL ? column->size_bytes : 0,
+                               .access = QUERN_ACCESS_WRITE,
+                               .present = true,
+                               .is_checked = QUERN_CHECKS};
+}
+
 /* Points a view at `count` rows of one chunk. */
 static inline void quern__view_set_rows(quern_view *view, const quern__archetype *archetype,
                                         uintptr_t first, uint32_t count)
@@ -405,7 +418,7 @@ typedef struct quern__ups {
     quern__up items[];             /* `count` up-terms, in the order of the terms */
 } quern__ups;
 
-_Static_assert(QUERN__UP_STRIDE > (QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_entity),
+_Static_assert(QUERN__UP_STRIDE > (QUERN__CHUNK_BYTES - QUERN__CHUNK_UNUSED_BYTES) / sizeof(quern_entity),
                "a chunk has fewer rows than an up-term has addresses");
 
 /* Checks the i-th term, an up-term that has passed the checks common to all terms. Fails with

@@ -7,6 +7,8 @@
 
 enum { ARRAY_ALIGNMENT_BYTES = 64 };
 
+quern__chunk_policy quern__chunk_policies = {.gathered_chunks = QUERN__RUN_CHUNKS, .most_rows = UINT32_MAX};
+
 /* Constants of the colours of archetypes: see the top of archetype.h. */
 enum {
     COLOUR_STEP = 8,
@@ -46,9 +48,10 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
     for (uint32_t i = 0; i < archetype->column_count; i++)
         row_bytes += archetype->columns[i].size_bytes;
     size_t chunk_bytes = QUERN__CHUNK_BYTES - unused_bytes;
-    uint32_t rows = (uint32_t)((chunk_bytes - QUERN__CHUNK_HEADER_BYTES) / row_bytes);
+    uint32_t rows = (uint32_t)((chunk_bytes - QUERN__CHUNK_UNUSED_BYTES) / row_bytes);
     while (rows > 0 && layout_bytes(archetype, rows) > chunk_bytes)
         rows--;
+    if (QUERN__UNLIKELY(rows > quern__chunk_policies.most_rows)) return quern__chunk_policies.most_rows;
     return rows - rows_beyond_lines(archetype, rows);
 }
 
@@ -82,7 +85,7 @@ static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offs
 
 static quern_result lay_out(quern__archetype *archetype)
 {
-    size_t offset_bytes = QUERN__CHUNK_HEADER_BYTES + find_colour_bytes(archetype);
+    size_t offset_bytes = QUERN__CHUNK_UNUSED_BYTES + find_colour_bytes(archetype);
     if (archetype->shape.row_capacity == 0)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,
@@ -114,7 +117,8 @@ void quern__archetype_set_shift(quern__archetype *archetype, uint32_t shift)
         quern__column *column = &archetype->columns[i];
         column->run_offset_bytes = (uint32_t)column->offset_bytes << shift;
         column->row_mask = archetype->shape.row_mask;
-        archetype->column_positions[column->component_index] = quern__column_position_of(column);
+        archetype->column_positions[column->component_index] =
+            quern__column_position_make(column->row_mask, column->run_offset_bytes, column->size_bytes);
     }
     quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
     if (archetype->relocation != NULL)

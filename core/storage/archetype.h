@@ -362,13 +362,22 @@ typedef struct quern__column_position {
     uint16_t size_bytes;
 } quern__column_position;
 
-static inline quern__column_position quern__column_position_of(const quern__column *column)
+static inline quern__column_position quern__column_position_make(uint32_t row_mask, uint32_t offset_bytes,
+                                                                 uint16_t size_bytes)
 {
-    return (quern__column_position){.run_mask = -1 - (int32_t)column->row_mask,
-                                    .offset_lines =
-                                        (uint16_t)(column->run_offset_bytes / QUERN__PART_ALIGNMENT_BYTES),
-                                    .size_bytes = column->size_bytes};
+    return (quern__column_position){.run_mask = -1 - (int32_t)row_mask,
+                                    .offset_lines = (uint16_t)(offset_bytes / QUERN__PART_ALIGNMENT_BYTES),
+                                    .size_bytes = size_bytes};
 }
+
+/* When archetypes get runs of many chunks, and how large chunks are. Tests change it before they create a world, so that
+ * few entities have many chunks and runs. */
+typedef struct quern__chunk_policy {
+    uint32_t gathered_chunks; /* an archetype that holds so many chunks gets runs of many */
+    uint32_t most_rows;       /* of a chunk, even if more would fit */
+} quern__chunk_policy;
+
+extern quern__chunk_policy quern__chunk_policies;
 
 /* Cached transition to the archetype with one component more or less: the data that a single call needs from the
  * plan. The plan is_plain (see storage.h). */
@@ -496,7 +505,7 @@ static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
  * columns. */
 static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
 {
-    return QUERN__CHUNK_HEADER_BYTES + columns_bytes + quern__column_bytes(sizeof(quern_entity), rows);
+    return QUERN__CHUNK_UNUSED_BYTES + columns_bytes + quern__column_bytes(sizeof(quern_entity), rows);
 }
 
 /* Releases the archetype, but neither its chunks (they are released with their slabs) nor the values in them. */
@@ -531,6 +540,14 @@ static inline quern__column_position quern__archetype_column_position(const quer
 {
     return component_index < archetype->column_of_count ? archetype->column_positions[component_index]
                                                         : (quern__column_position){0};
+}
+
+/* Returns the column of a component, or NULL if the archetype has no such column. */
+static inline const quern__column *quern__archetype_find_column(const quern__archetype *archetype,
+                                                                uint32_t component_index)
+{
+    const uint32_t column = quern__archetype_column(archetype, component_index);
+    return column < QUERN__COLUMN_TAG ? &archetype->columns[column] : NULL;
 }
 
 static inline bool quern__archetype_has(const quern__archetype *archetype, uint32_t component_index)

@@ -8,8 +8,6 @@ enum { ROWS_ONE_BY_ONE = 3 };
 /* An archetype without rows gets runs of many chunks if it is about to have this many. */
 enum { LARGE_CHUNKS = 8 };
 
-uint32_t quern__gathered_chunks = QUERN__RUN_CHUNKS;
-
 /* Number of entities by which records are prefetched ahead of their use, because their addresses are random. */
 enum { PREFETCH_DISTANCE = 12 };
 
@@ -43,7 +41,8 @@ quern_result quern__rows_reserve_chunks(quern__storage *storage, quern__archetyp
     }
     const quern_result result =
         quern__archetype_reserve_chunks(archetype, &storage->slabs, &storage->allocator, count);
-    storage->may_gather |= archetype->shape.shift == 0 && archetype->held_count >= quern__gathered_chunks;
+    storage->may_gather |=
+        archetype->shape.shift == 0 && archetype->held_count >= quern__chunk_policies.gathered_chunks;
     return result;
 }
 
@@ -289,7 +288,7 @@ void quern__rows_gather(quern__storage *storage)
     storage->may_gather = false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        if (archetype->shape.shift == 0 && archetype->held_count >= quern__gathered_chunks &&
+        if (archetype->shape.shift == 0 && archetype->held_count >= quern__chunk_policies.gathered_chunks &&
             archetype->chunk_count > 0 && archetype->reserved_count == 0)
             gather(storage, archetype);
     }

@@ -226,9 +226,6 @@ static inline quern_result quern__rows_reserve(quern__storage *storage, quern__a
  * no thread reads rows. Rows keep their chunks and their order. An archetype stays as it is if there is no memory. */
 void quern__rows_gather(quern__storage *storage);
 
-/* Number of chunks from which on an archetype is gathered. Tests lower it. */
-extern uint32_t quern__gathered_chunks;
-
 static inline void quern__rows_gather_if_large(quern__storage *storage)
 {
     if (QUERN__UNLIKELY(storage->may_gather)) quern__rows_gather(storage);

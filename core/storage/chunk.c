@@ -5,7 +5,7 @@
 #include "core/base/containers.h"
 #include "core/platform/platform.h"
 
-_Static_assert(sizeof(quern__slab_tables *) <= QUERN__CHUNK_HEADER_BYTES, "no column uses these bytes");
+_Static_assert(sizeof(quern__slab_tables *) <= QUERN__CHUNK_UNUSED_BYTES, "no column uses these bytes");
 _Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");
 
 static void slab_release(const quern__slab *slab, const quern_allocator *allocator)
@@ -126,12 +126,12 @@ char *quern__run_allocate(quern__slabs *slabs, const quern_allocator *allocator,
     const uint32_t count = 1u << shift;
     uint32_t first = 0;
     quern__slab *slab = find_run(slabs, count, &first);
-    if (slab == NULL) slab = slab_add(slabs, allocator);
-    if (slab == NULL) return NULL;
-    if (slab->free_count == QUERN__SLAB_CHUNKS) {
-        slabs->empty_count--;
+    if (slab == NULL) {
+        slab = slab_add(slabs, allocator);
         first = 0;
     }
+    if (slab == NULL) return NULL;
+    if (slab->free_count == QUERN__SLAB_CHUNKS) slabs->empty_count--;
     for (uint32_t i = 0; i < count; i++)
         quern__bitset_remove(slab->free_mask, first + i);
     slab->free_count -= count;

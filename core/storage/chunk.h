@@ -52,8 +52,8 @@ static inline void quern__move_counts_increment(quern__move_counts *move_counts,
  *
  * All runs of an archetype have the same shape. A small archetype has runs of one chunk, so that a small world stays
  * small; a large one has runs of 16, in which every column begins 16 times as far from the start of the run. An
- * archetype that has grown changes from one shape to the other between changes of structure
- * (core/storage/archetype.h). Every chunk has the same row capacity in both shapes.
+ * archetype that has grown changes from one shape to the other between changes of structure (quern__rows_gather).
+ * Every chunk has the same row capacity in both shapes.
  *
  * A location is the address of a run, and in the low bits the index of a row in the run. The value of the row is at
  *
@@ -72,8 +72,9 @@ enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
     QUERN__RUN_SHIFT = 4, /* a run has one chunk or 2^4 */
     QUERN__RUN_CHUNKS = 1 << QUERN__RUN_SHIFT,
-    /* Unused in each run, so that no column has offset 0, except in the first run of a slab. */
-    QUERN__CHUNK_HEADER_BYTES = 64,
+    /* Unused in each run, so that no column has offset 0. In the first run of a slab, they hold the address of its
+     * tables. */
+    QUERN__CHUNK_UNUSED_BYTES = 64,
     /* Length of the beginning, and of the end, of a column that loops with one call per chunk prefetch. */
     QUERN__END_BYTES = 128,
     QUERN__SLAB_BYTES = 2 * 1024 * 1024,

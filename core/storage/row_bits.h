@@ -58,7 +58,7 @@ typedef struct quern__row_bits {
 } quern__row_bits;
 
 enum { QUERN__BIT_COLUMN_ROW_WORDS = 32, QUERN__BIT_COLUMN_MAX_ROWS = 64 * QUERN__BIT_COLUMN_ROW_WORDS };
-_Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_entity) <=
+_Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_UNUSED_BYTES) / sizeof(quern_entity) <=
                    QUERN__BIT_COLUMN_MAX_ROWS,
                "the rows of a chunk have room in a bit column");
 

@@ -480,10 +480,8 @@ static void fill_plan(quern__move_plan *plan)
         plan->is_plain &= step->type == NULL && step->size_bytes <= QUERN__COPY_MAX_BYTES;
     const quern__move_step *added = &plan->steps[plan->shared_count];
     if (plan->added_count > 0)
-        plan->added = (quern__column_position){
-            .run_mask = -1 - (int32_t)plan->target->shape.row_mask,
-            .offset_lines = (uint16_t)(added->target_offset_bytes / QUERN__PART_ALIGNMENT_BYTES),
-            .size_bytes = added->size_bytes};
+        plan->added = quern__column_position_make(plan->target->shape.row_mask, added->target_offset_bytes,
+                                                  added->size_bytes);
 }
 
 /* Writes a plan again after the offsets in the runs of its source or target have changed. */

@@ -252,15 +252,18 @@ static uint64_t check_elsewhere(void)
 
 /* ------------------------------------------------------------------------------------------- styles */
 
-/* Lets archetypes have runs of many chunks as soon as they have a row, or only when they are large. */
+/* Lets archetypes have runs of many chunks as soon as they have a row, or only when they are large. In every second seed
+ * chunks have few rows, so that commands, reactions and snapshots cross the borders of chunks. */
 static void choose_runs(uint64_t chooser)
 {
-    quern__gathered_chunks = chooser % 2 == 0 ? 1 : QUERN__RUN_CHUNKS;
+    quern__chunk_policies = (quern__chunk_policy){
+        .gathered_chunks = chooser % 2 == 0 ? 1 : QUERN__RUN_CHUNKS,
+        .most_rows = every.seed % 2 == 0 ? UINT32_MAX : 1 + (uint32_t)(every_mix(every.seed) % 9)};
 }
 
 static void play_with_model(void)
 {
-    choose_runs(every.seed);
+    choose_runs(every.seed / 2);
     every.is_modelled = true;
     every.observed = 0;
     every_open((quern_schedule_def){.disable_fusing = true}, NULL);

@@ -140,7 +140,7 @@ Test(runs, required_values_are_constructed_before_rows_move)
     const quern_component_def def = {
         .name = "needing", .size_bytes = 8, .alignment_bytes = 8, .required = {value}};
     must(quern_component_register(world, &def, &needing));
-    quern__gathered_chunks = 2;
+    quern__chunk_policies.gathered_chunks = 2;
     const quern__archetype *archetype = NULL;
     for (uint64_t i = 0; archetype == NULL || archetype->shape.shift == 0; i++) {
         quern_entity entity;

@@ -251,7 +251,8 @@ static bool call_again_until_done(script_step *step, uint32_t i, uint32_t call,
 
 static void start(failing_allocator *allocator)
 {
-    quern__gathered_chunks = UINT32_MAX; /* without memory to gather rows, no call fails: test_change.c */
+    quern__chunk_policies.gathered_chunks =
+        UINT32_MAX; /* without memory to gather rows, no call fails: test_change.c */
     run = (script){.world = NULL};
     run.world_def.allocator = failing_allocator_interface(allocator);
 }

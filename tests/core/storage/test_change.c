@@ -314,7 +314,7 @@ Test(change, gathering_keeps_all_that_is_known_of_rows)
 {
     quern_getter *getter;
     uint32_t count;
-    quern__gathered_chunks = UINT32_MAX;
+    quern__chunk_policies.gathered_chunks = UINT32_MAX;
     cr_assert_eq(
         quern_getter_create(world, &(quern_getter_def){.component = number, .refs = true}, &getter),
         QUERN_OK);
@@ -330,7 +330,7 @@ Test(change, gathering_keeps_all_that_is_known_of_rows)
                    structure = storage->structure_version;
     storage->clock++;
 
-    quern__gathered_chunks = 18;
+    quern__chunk_policies.gathered_chunks = 18;
     storage->may_gather = true;
     quern__rows_gather(storage);
     cr_assert_eq(numbered->shape.shift, (uint32_t)QUERN__RUN_SHIFT);
@@ -394,11 +394,11 @@ Test(change, without_memory_rows_stay_where_they_are)
     failing_allocator *memory = open_failing_world();
     storage = &world->storage;
     number = setup_component(world, "number", 8, 8);
-    quern__gathered_chunks = UINT32_MAX;
+    quern__chunk_policies.gathered_chunks = UINT32_MAX;
     numbered = archetype_of(setup_entity_with(world, &number, 1));
     uint32_t count;
     quern_entity *many = fill_chunks(3, &count);
-    quern__gathered_chunks = 1;
+    quern__chunk_policies.gathered_chunks = 1;
     for (uint64_t k = 1; numbered->shape.shift == 0; k++) {
         cr_assert_lt(k, 20u);
         const uint64_t hash = quern_world_hash(world);
@@ -418,7 +418,7 @@ Test(change, without_memory_rows_stay_where_they_are)
 Test(change, a_value_in_the_storage_is_copied_before_rows_are_gathered)
 {
     uint32_t count;
-    quern__gathered_chunks = 2;
+    quern__chunk_policies.gathered_chunks = 2;
     quern_entity *many = fill_chunks(1, &count);
     while (numbered->shape.shift == 0) {
         quern_entity entity;

@@ -87,10 +87,12 @@ void inspect_scene_open(inspect_scene *scene, uint32_t count, const quern_alloca
     must(quern_history_create(scene->world,
                               &(quern_history_def){.schedules = {scene->schedule}, .frame_count = 32},
                               &scene->history));
+    /* No clock decides in which frame an answer is done: tests of budgets set theirs. */
     quern_inspector_def def = {.world = scene->world,
                                .schedule = scene->schedule,
                                .history = scene->history,
-                               .trace = scene->trace};
+                               .trace = scene->trace,
+                               .budget_ns = UINT64_MAX / 4};
     if (allocator != NULL) def.allocator = *allocator;
     must(quern_inspector_create(&def, &scene->inspector));
 }

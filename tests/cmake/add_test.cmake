@@ -8,7 +8,8 @@
 #     optimised   ./run test runs the test in release-test; it runs tests without the label in debug. The label marks
 #                 programs that users start (examples, benchmarks), tests that build or install the library, and
 #                 comparisons with models that need twice as long in debug.
-#     stress      The test runs for QUERN_STRESS_SECONDS, which ./run test makes shorter than ./run test all.
+#     stress      The test runs for the seconds of QUERN_STRESS_SECONDS in the environment, which ./run test sets to 0.5.
+#                 Without it, as in ./run test all, a test has a default of up to 20 s.
 #
 # In every build, ./run test all and ./run test PRESET run all tests with any labels.
 set(quern_known_labels threaded optimised stress)

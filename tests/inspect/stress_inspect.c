@@ -19,7 +19,7 @@
  * reading or writing anywhere, wait past all limits of time, or end in the middle; and WebSockets with right and wrong
  * frames. Meanwhile the program runs frames, pauses, goes back, and sometimes does not update for longer than requests
  * wait. The world must stay valid, the server must answer afterwards, and the inspector must end.
- * QUERN_STRESS_SECONDS: duration, default 120. QUERN_STRESS_SEED: the first seed. */
+ * QUERN_STRESS_SECONDS: duration, default 20. QUERN_STRESS_SEED: the first seed. */
 
 enum { CLIENTS = 6, TEXT_ROOM = 1 << 16 };
 
@@ -285,7 +285,7 @@ static void storm(uint64_t seed, double seconds)
 /* Each round has its own seed and server, so that a server also ends often. */
 Test(inspect_storm, stays_whole, .timeout = 580)
 {
-    const double end = stress_deadline(120, 1);
+    const double end = stress_deadline(20, 1);
     for (uint64_t seed = stress_seed(1); stress_seconds_now() < end; seed++)
         storm(seed, 1 < end - stress_seconds_now() ? 1 : end - stress_seconds_now());
 }

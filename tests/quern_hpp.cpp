@@ -1170,6 +1170,35 @@ static void failures_are_reported()
 #endif
 }
 
+/* A binding that keeps a pointer to a world is not left with a world that the object has destroyed. */
+static void users_of_a_world_keep_it()
+{
+    static std::string logged;
+    quern_log_set_handler([](void *, quern_log_level, const char *message) { logged = message; }, nullptr);
+    quern_assert_set_handler([](void *, const char *) {}, nullptr);
+    quern_world_user binding{"a binding"};
+    quern_world *kept = nullptr;
+    {
+        quern::world world, other;
+        auto schedule = std::make_unique<quern::schedule>(world);
+        kept = world;
+        binding.schedule = *schedule;
+        EXPECT(quern_world_add_user(world, &binding) == QUERN_OK);
+        EXPECT(quern_world_add_user(other, &binding) == QUERN_ERROR_INVALID_ARGUMENT);
+        EXPECT(std::strstr(quern_error_message(), "'a binding' is registered already, in another world") !=
+               nullptr);
+        schedule.reset();
+        EXPECT(logged.find("quern_schedule_destroy: a binding still refers to the schedule") == 0);
+    }
+    EXPECT(logged.find("quern_world_destroy: a binding still refers to the world") == 0);
+    const quern_schedule *schedule = binding.schedule;
+    quern_world_remove_user(kept, &binding);
+    quern_schedule_destroy(const_cast<quern_schedule *>(schedule));
+    quern_world_destroy(kept);
+    quern_log_set_handler(nullptr, nullptr);
+    quern_assert_set_handler(nullptr, nullptr);
+}
+
 /* Ends by SIGABRT, which a test cannot expect on all systems. */
 static void fail()
 {
@@ -1225,5 +1254,6 @@ int main(int argument_count, char **)
     apps_report_why_they_have_no_world();
     components_of_c_are_found();
     failures_are_reported();
+    users_of_a_world_keep_it();
     std::printf("%d checks passed\n", check_count);
 }

@@ -260,11 +260,13 @@ quern_result quern_world_add_user(quern_world *world, quern_world_user *user)
     if (user->name == NULL)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: the user has no name: set it, for messages",
                            __func__);
-    for (const quern_world_user *at = world->first_user; at != NULL; at = at->next)
-        if (at == user)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "%s: '%s' is registered already: remove it before it is registered again",
-                               __func__, user->name);
+    if (user->world != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: '%s' is registered already, %s: remove it first (quern_world_remove_user), "
+                           "or register a user of its own",
+                           __func__, user->name,
+                           user->world == world ? "in this world" : "in another world");
+    user->world = world;
     user->next = world->first_user;
     world->first_user = user;
     world->user_count++;
@@ -278,13 +280,16 @@ void quern_world_remove_user(quern_world *world, quern_world_user *user)
     while (*link != NULL && *link != user)
         link = &(*link)->next;
     if (*link == NULL) {
-        quern__report_violation(QUERN_ERROR_INVALID_ARGUMENT,
-                                "quern_world_remove_user: the user is not registered: pass one that "
-                                "quern_world_add_user has registered, and its world");
+        quern__report_violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_world_remove_user: '%s' is not registered in this world: remove a user "
+            "once, from the world that quern_world_add_user registered it in",
+            user->name != NULL ? user->name : "");
         return;
     }
     *link = user->next;
     user->next = NULL;
+    user->world = NULL;
     world->user_count--;
 }
 

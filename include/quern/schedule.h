@@ -259,7 +259,8 @@ QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_sch
                                              quern_schedule **out_schedule);
 
 /** Destroys a schedule. The call is refused, with a message in the log, while a history saves the schedule,
- * a user of the world refers to it (quern_world_add_user), or a frame is running on its world. NULL is allowed. Threads: main, between frames. */
+ * a user of the world refers to it (quern_world_add_user), or a frame is running on its world. NULL is allowed.
+ * Threads: main, between frames. */
 QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 
 /** Adds a system at the end of the registration order. out_system may be NULL. Errors: NULL_ARGUMENT (also

@@ -73,23 +73,26 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
  * are destroyed. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
-/** A tool or a binding of the program that refers to a world; see quern_world_add_user. The memory belongs to the caller
- * and must not move. */
+/** A tool or a binding of the program that refers to a world; see quern_world_add_user. The memory belongs to the
+ * caller, and must stay at its address while the user is registered. */
 typedef struct quern_world_user {
-    const char
-        *name; /**< What it is, for messages, such as "the inspector". Must outlive the registration. */
-    const struct quern_schedule *schedule
-        QUERN__ZERO;                                 /**< Schedule that it refers to as well. NULL: none. */
-    const struct quern_history *history QUERN__ZERO; /**< History that it refers to as well. NULL: none. */
-    struct quern_world_user *next QUERN__ZERO;       /**< Of the world, while the user is registered. */
+    /** Name of the tool for messages, such as "the inspector". Must outlive the registration. */
+    const char *name;
+    /** Schedule of the world that the tool refers to as well. NULL: none. */
+    const struct quern_schedule *schedule QUERN__ZERO;
+    /** History of the world that the tool refers to as well. NULL: none. */
+    const struct quern_history *history QUERN__ZERO;
+    quern_world *world QUERN__ZERO;            /**< Internal: the world, while the user is registered. */
+    struct quern_world_user *next QUERN__ZERO; /**< Internal: the next user of the world. */
 } quern_world_user;
 
-/** Registers a user of the world. Until it is removed, destroying the world, and its schedule and history, is refused
- * with a message that names the user. Errors: NULL_ARGUMENT (also the name), INVALID_ARGUMENT (registered already),
- * WORLD_LOCKED. Allocates nothing. Threads: main, between frames. */
+/** Registers a user of the world. Until the user is removed, destroying the world, and its schedule and history, is
+ * refused with a message that names the user. Errors: NULL_ARGUMENT (also the name), INVALID_ARGUMENT (registered
+ * already, in any world), WORLD_LOCKED. Allocates nothing. Threads: main, between frames. */
 QUERN_API quern_result quern_world_add_user(quern_world *world, quern_world_user *user);
 
-/** Removes a user of the world. NULL is allowed. A user that is not registered is reported in the log. Threads: main. */
+/** Removes a user of the world. NULL is allowed. A user that is not registered in the world is reported in the log,
+ * and nothing changes. Threads: main. */
 QUERN_API void quern_world_remove_user(quern_world *world, quern_world_user *user);
 
 /** Returns a 64-bit hash of the world's state, which is the same at every number of threads. The state

@@ -119,7 +119,9 @@ void quern_schedule_destroy(quern_schedule *schedule)
         if (user->schedule != schedule) continue;
         quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_schedule_destroy: %s still refers to the schedule; destroy that first", user->name);
+            "quern_schedule_destroy: %s still refers to the schedule; destroy it first, or remove it "
+            "(quern_world_remove_user)",
+            user->name);
         return;
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;

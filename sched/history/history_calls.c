@@ -102,9 +102,11 @@ void quern_history_destroy(quern_history *history)
     }
     for (const quern_world_user *user = history->core.world->first_user; user != NULL; user = user->next) {
         if (user->history != history) continue;
-        quern__report_violation(QUERN_ERROR_INVALID_ARGUMENT,
-                                "quern_history_destroy: %s still refers to the history; destroy that first",
-                                user->name);
+        quern__report_violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_history_destroy: %s still refers to the history; destroy it first, or "
+            "remove it (quern_world_remove_user)",
+            user->name);
         return;
     }
     const quern_allocator allocator = history->core.store.allocator;

@@ -85,7 +85,8 @@ Test(world_destroy, users_of_the_world_end_first)
     quern_history_destroy(history);
     cr_assert_not_null(strstr(reports.last, "the tool still refers to the history"), "%s", reports.last);
     quern_world_remove_user(world, &nameless);
-    cr_assert_not_null(strstr(reports.last, "quern_world_remove_user"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "quern_world_remove_user: '' is not registered"), "%s",
+                       reports.last);
     tool.history = NULL;
     quern_history_destroy(history);
     quern_schedule_destroy(schedule);
@@ -106,6 +107,43 @@ Test(world_destroy, users_of_the_world_end_first)
     quern_world_destroy(world);
     cr_assert_eq(reports.log_count, 5u);
     cr_assert_eq(destroyed_count, 1u);
+}
+
+/* The list of users stays whole, whichever world a user is added to or removed from. */
+Test(world_destroy, a_user_belongs_to_one_world)
+{
+    quern_world *second;
+    quern_world_user tool = {.name = "the tool"}, older = {.name = "an older tool"};
+    open_world(NULL);
+    must(quern_world_create(NULL, &second));
+    must(quern_world_add_user(world, &older));
+    must(quern_world_add_user(world, &tool));
+    must_refuse(INVALID_ARGUMENT, second, quern_world_add_user(second, &tool));
+    cr_assert_not_null(
+        strstr(quern_error_message(),
+               "quern_world_add_user: 'the tool' is registered already, in another world: remove it"),
+        "%s", quern_error_message());
+    must_refuse(INVALID_ARGUMENT, world, quern_world_add_user(world, &tool));
+    cr_assert_not_null(strstr(quern_error_message(), "'the tool' is registered already, in this world"),
+                       "%s", quern_error_message());
+    capture_reports(&reports);
+    quern_world_remove_user(second, &tool);
+    cr_assert_not_null(
+        strstr(reports.last, "quern_world_remove_user: 'the tool' is not registered in this world"), "%s",
+        reports.last);
+    quern_world_destroy(world);
+    cr_assert_not_null(strstr(reports.last, "the tool still refers to the world, 2 objects in all"), "%s",
+                       reports.last);
+    quern_world_remove_user(world, &older);
+    quern_world_remove_user(world, &tool);
+    quern_world_remove_user(world, &tool);
+    cr_assert_not_null(strstr(reports.last, "remove a user once"), "%s", reports.last);
+    cr_assert_eq(reports.log_count, 3u);
+    quern_world_destroy(world);
+    must(quern_world_add_user(second, &tool));
+    quern_world_remove_user(second, &tool);
+    quern_world_destroy(second);
+    cr_assert_eq(reports.log_count, 3u);
 }
 
 Test(world_destroy, components_resources_events_and_commands_may_own_users_of_the_world)

@@ -6,6 +6,7 @@
 # over plain uint32_t. Such a loop might write the count itself, so the compiler would have to read the count again in
 # each iteration.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/compile.cmake)
 
 file(GLOB_RECURSE shown "${ROOT}/examples/*.[ch]" "${ROOT}/bench/*.[ch]" "${ROOT}/docs/*.md" "${ROOT}/README.md"
      "${ROOT}/include/quern/*.h")
@@ -40,17 +41,12 @@ string(REGEX REPLACE "(for [^\n]*)" "\n#line 1000\n\\1" loop "${loop}")
 
 # The loop as it is, with QUERN_COLUMN, and with the calls for generic code.
 function(expect_vectorised name loop)
-  file(
-    WRITE "${BUILD}/loops_${name}.c"
-    "#include <quern/quern.h>\ntypedef struct Position { uint32_t x; } Position;\n"
-    "typedef struct Velocity { uint32_t x; } Velocity;\n"
-    "void loop(quern_query *query);\nvoid loop(quern_query *query)\n{${loop}\n}\n")
-  execute_process(
-    COMMAND ${COMPILER} -std=c11 -O3 ${report} -I${ROOT}/include -c ${BUILD}/loops_${name}.c -o
-            ${BUILD}/loops_${name}.o
-    RESULT_VARIABLE result
-    OUTPUT_VARIABLE output
-    ERROR_VARIABLE output)
+  string(
+    CONCAT code "#include <quern/quern.h>\ntypedef struct Position { uint32_t x; } Position;\n"
+           "typedef struct Velocity { uint32_t x; } Velocity;\n"
+           "void loop(quern_query *query);\nvoid loop(quern_query *query)\n{${loop}\n}")
+  compile(${BUILD}/loops_${name}.c "${code}" result output ${COMPILER} -std=c11 -O3 ${report} -c -o
+          ${BUILD}/loops_${name}.o)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "the loop at the top of query.h (${name}) does not compile:\n${output}")
   endif()

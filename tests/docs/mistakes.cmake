@@ -4,32 +4,23 @@
 # cmake -DROOT=... -DCXX_COMPILER=... -DBUILD=... -P mistakes.cmake: fails unless the compiler rejects common mistakes in
 # uses of <quern/quern.hpp> with a sentence that says what to do as its first error, and no long list of others.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/compile.cmake)
 
 set(program "#include <quern/quern.hpp>\n#include <memory>\nstruct Position { float x; };\nstruct Tag {};\n
 struct Event { int x; };\nstruct Free { float x; };\nstruct Option {};\nvoid f(quern::app &app, quern::query<Position> &query,
  std::unique_ptr<int> owned)\n{\n(void)app, (void)query, (void)owned;\n")
 
-function(compile code out_result out_output)
-  file(WRITE "${BUILD}/mistakes.cpp" "${code}\n")
-  execute_process(
-    COMMAND ${CXX_COMPILER} -std=c++17 -fsyntax-only -fdiagnostics-color=never -I${ROOT}/include
-            ${BUILD}/mistakes.cpp
-    RESULT_VARIABLE result
-    OUTPUT_VARIABLE output
-    ERROR_VARIABLE output)
-  set(${out_result} ${result} PARENT_SCOPE)
-  set(${out_output} "${output}" PARENT_SCOPE)
-endfunction()
+set(command ${CXX_COMPILER} -std=c++17 -fsyntax-only -fdiagnostics-color=never)
 
 function(expect_accepted call)
-  compile("${program}${call};\n}" result output)
+  compile(${BUILD}/mistakes.cpp "${program}${call};\n}" result output ${command})
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "this does not compile:\n${call}\n${output}")
   endif()
 endfunction()
 
 function(expect_mistake words call)
-  compile("${program}${call};\n}" result output)
+  compile(${BUILD}/mistakes.cpp "${program}${call};\n}" result output ${command})
   if(result EQUAL 0)
     message(SEND_ERROR "this compiles, and must not:\n${call}")
   endif()

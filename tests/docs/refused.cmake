@@ -4,36 +4,23 @@
 # cmake -DROOT=... -DC_COMPILER=... -DCXX_COMPILER=... -DBUILD=... -P refused.cmake: fails unless compilers reject
 # types and fields that the macros cannot describe, with a message that names the reason. CXX_COMPILER may be empty.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/compile.cmake)
 
 set(thing "typedef struct Thing { float x, *pointer; const char *name; float table[2][2]; void *any; } Thing;")
 set(owner "struct Owner { Owner(const Owner &) {} int x; };")
 
-function(compile suffix code out_result out_output)
-  set(source "${BUILD}/refused.${suffix}")
-  file(WRITE "${source}" "#include <quern/quern.h>\n${code}\n")
-  if(suffix STREQUAL "c")
-    set(command ${C_COMPILER} -std=c11)
-  else()
-    set(command ${CXX_COMPILER} -std=c++17)
-  endif()
-  execute_process(
-    COMMAND ${command} -fsyntax-only -I${ROOT}/include ${source}
-    RESULT_VARIABLE result
-    OUTPUT_VARIABLE output
-    ERROR_VARIABLE output)
-  set(${out_result} ${result} PARENT_SCOPE)
-  set(${out_output} "${output}" PARENT_SCOPE)
-endfunction()
+set(command_c ${C_COMPILER} -std=c11 -fsyntax-only)
+set(command_cpp ${CXX_COMPILER} -std=c++17 -fsyntax-only)
 
 function(expect_accepted suffix code)
-  compile(${suffix} "${code}" result output)
+  compile(${BUILD}/refused.${suffix} "#include <quern/quern.h>\n${code}" result output ${command_${suffix}})
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "this does not compile as ${suffix}:\n${code}\n${output}")
   endif()
 endfunction()
 
 function(expect_refused suffix code words)
-  compile(${suffix} "${code}" result output)
+  compile(${BUILD}/refused.${suffix} "#include <quern/quern.h>\n${code}" result output ${command_${suffix}})
   if(result EQUAL 0)
     message(FATAL_ERROR "this compiles as ${suffix}, and must not:\n${code}")
   elseif(NOT output MATCHES "${words}")

@@ -502,7 +502,10 @@ static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life
     if (player->life == life) {
         /* No machine sends so many packets between two that arrive: the number would hide all later ones. */
         if (sequence > player->sequence && sequence - player->sequence > MOST_SEQUENCE_STEP) return false;
-        if (sequence <= player->sequence) {
+        /* A fresh packet was sent within two timeouts, however rarely advance is called. If the packet with the highest
+         * number arrived before that, that number was false, and would hide this packet and all later ones. */
+        if (sequence <= player->sequence &&
+            !(is_fresh && quern__netplay_has_passed(netplay, player->contact_ns, 2))) {
             *out_newest = false;
             return true;
         }

@@ -235,6 +235,13 @@ static void close_machine(machine *closed)
     close_game(&closed->played);
 }
 
+static void close_machines(machine *machines, uint32_t count, network *net)
+{
+    for (uint32_t i = 0; i < count; i++)
+        close_machine(&machines[i]);
+    free(net->packets);
+}
+
 static quern_netplay_status status_of(const machine *asked)
 {
     quern_netplay_status status;
@@ -804,6 +811,47 @@ Test(netplay, the_larger_group_goes_on)
     }
 }
 
+/* The leader adopts a table that drops a silent player, and is gone before another machine learns of it. The others
+ * have accepted that table and take it over, even if the player that it drops is heard again and leads. */
+static void play_with_lost_leader(uint32_t player_count, uint32_t silent)
+{
+    network net;
+    machine machines[MAX_MACHINES];
+    const quern_netplay_def def = {.player_count = player_count, .timeout_seconds = 0.03};
+    open_network(&net, silent);
+    for (uint32_t i = 0; i < player_count; i++)
+        open_machine(&machines[i], &net, i, &def);
+    const quern__netplay_table *adopted = &machines[0].netplay->table;
+    for (net.tick = 0; net.tick < 400; net.tick++) {
+        if (net.tick == 100) net.cut = 1u << silent;
+        for (uint32_t i = adopted->epoch == 0 ? 0 : 1; i < player_count; i++) {
+            if (machines[i].result == QUERN_OK) step_machine(&machines[i], NULL);
+            if (i > 0 || adopted->epoch == 0) continue;
+            net.cut = 1;
+            for (uint32_t k = net.count; k-- > 0;)
+                if (net.packets[k].from == 0) net.packets[k] = net.packets[--net.count];
+        }
+    }
+    cr_assert_eq(adopted->epoch, 1);
+    for (uint32_t i = 1; i < player_count; i++) {
+        cr_assert_eq(machines[i].result, i == silent ? QUERN_ERROR_CANCELLED : QUERN_OK, "%u of %u, %u", i,
+                     player_count, silent);
+        if (i == silent) continue;
+        cr_assert_eq(machines[i].netplay->table.parent, adopted->id, "%u of %u, %u", i, player_count,
+                     silent);
+        cr_assert_eq(status_of(&machines[i]).present, ((1u << player_count) - 1) & ~(1u << silent | 1));
+        cr_assert_gt(machines[i].netplay->verified, 200);
+    }
+    close_machines(machines, player_count, &net);
+}
+
+Test(netplay, an_accepted_table_outlives_its_leader)
+{
+    for (uint32_t silent = 1; silent < 4; silent++)
+        play_with_lost_leader(4, silent);
+    play_with_lost_leader(3, 2); /* the only other machine that has accepted the table leads next */
+}
+
 /* The machine of player 1 sends other inputs to player 2 than to player 0. */
 Test(netplay, a_player_that_sends_different_inputs_is_named)
 {
@@ -1044,13 +1092,6 @@ static quern_netplay_report report_of(const machine *asked)
     cr_assert_eq(quern_netplay_get_report(asked->netplay, &report), QUERN_OK);
     cr_assert(report.is_complete, "player %u", asked->player);
     return report;
-}
-
-static void close_machines(machine *machines, uint32_t count, network *net)
-{
-    for (uint32_t i = 0; i < count; i++)
-        close_machine(&machines[i]);
-    free(net->packets);
 }
 
 Test(netplay, worlds_that_differ_are_reported)

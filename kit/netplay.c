@@ -502,29 +502,32 @@ static const quern__netplay_hash *find_hash(const quern_netplay *netplay, uint32
 }
 
 /* Writes which of the machines errs, as far as the hashes with the index tell: a player has sent other inputs to one
- * machine than to another one, or one machine differs from all others. Sets *player to the machine to report. */
+ * machine than to another one, or one machine differs from all others. Two other machines may tell more than this one,
+ * if it has just joined. Sets *player to the machine to report. */
 static void judge(const quern_netplay *netplay, uint32_t index, uint32_t *player, char *text,
                   size_t text_bytes)
 {
     const quern__netplay_hash *own = &netplay->hashes[index];
     uint32_t known = 0, same[QUERN_MAX_NETPLAY_PLAYERS] = {0};
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const quern__netplay_hash *other = find_hash(netplay, i, index);
-        if (other == NULL) continue;
-        known++;
-        for (uint32_t k = 0; k < netplay->def.player_count; k++) {
-            const quern__netplay_hash *third = find_hash(netplay, k, index);
-            same[i] += third != NULL && third->hash == other->hash;
-            if (other->hash == own->hash || k == netplay->def.player || k == i || other->inputs[k] == 0 ||
-                own->inputs[k] == 0 || other->inputs[k] == own->inputs[k])
-                continue;
-            *player = i;
-            snprintf(
-                text, text_bytes,
-                "player %u has sent other inputs to that machine than to this one: end the session, and "
-                "play without that player",
-                k);
-            return;
+        const quern__netplay_hash *a = find_hash(netplay, i, index);
+        known += a != NULL;
+        for (uint32_t k = 0; k < netplay->def.player_count && a != NULL; k++) {
+            const quern__netplay_hash *b = find_hash(netplay, k, index);
+            same[i] += b != NULL && b->hash == a->hash;
+            if (b == NULL || b->hash == a->hash) continue;
+            for (uint32_t from = 0; from < netplay->def.player_count; from++) {
+                if (from == netplay->def.player || from == i || from == k || a->inputs[from] == 0 ||
+                    b->inputs[from] == 0 || a->inputs[from] == b->inputs[from])
+                    continue;
+                *player = a->hash != own->hash ? i : k;
+                snprintf(
+                    text, text_bytes,
+                    "player %u has sent other inputs to the machine of player %u than to that of player "
+                    "%u: end the session, and play without player %u",
+                    from, i, k, from);
+                return;
+            }
         }
     }
     const uint32_t most = known - 1;

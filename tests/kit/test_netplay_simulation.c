@@ -68,6 +68,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         /* a member had promised a higher ballot of its own, and the leader did not learn of it */
         {54105, 0x9, 0},
         {1894, 0x37, 255}, /* a false number of a packet hid all later packets of its sender */
+        {3926, 0x209403,
+         255}, /* a machine that had just joined did not name the player that had sent different inputs */
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)

@@ -40,15 +40,6 @@ typedef struct raw_columns {
     raw_team *team;
 } raw_columns;
 
-static char *allocate_column(size_t bytes)
-{
-    enum { ALIGNMENT_BYTES = 64 };
-    char *column =
-        aligned_alloc(ALIGNMENT_BYTES, (bytes + ALIGNMENT_BYTES) & ~(size_t)(ALIGNMENT_BYTES - 1));
-    if (column == NULL) bench_die("out of memory (%zu bytes)", bytes);
-    return column;
-}
-
 void *columns_open_raw(const columns_layout *layout, const bench_case *scene)
 {
     raw_columns *raw = bench_allocate(1, sizeof *raw);
@@ -56,7 +47,7 @@ void *columns_open_raw(const columns_layout *layout, const bench_case *scene)
     raw->row_count = scene->entity_count;
     raw->thread_count = scene->thread_count;
     for (uint32_t i = 0; i < layout->touched_count; i++) {
-        raw->columns[i] = allocate_column(raw->row_count * layout->sizes[i]);
+        raw->columns[i] = bench_allocate(raw->row_count, layout->sizes[i]);
         layout->start(i, raw->columns[i], 0, raw->row_count, layout->sizes[i]);
     }
     return raw;

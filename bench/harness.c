@@ -2,7 +2,33 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness.h"
 
-enum { MAX_FRESH_PASSES = 100 };
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+enum { MAX_FRESH_PASSES = 100, LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
+
+void *bench_allocate_fresh(size_t bytes)
+{
+    const size_t alignment_bytes = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : LINE_BYTES;
+    const size_t whole_bytes = (bytes / alignment_bytes + (bytes % alignment_bytes != 0)) * alignment_bytes;
+    void *memory = aligned_alloc(alignment_bytes, whole_bytes > 0 ? whole_bytes : alignment_bytes);
+    if (memory == NULL) bench_die("out of memory (%zu bytes)", bytes);
+#ifdef MADV_HUGEPAGE
+    if (alignment_bytes == HUGE_PAGE_BYTES) madvise(memory, whole_bytes, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+void *bench_allocate(size_t count, size_t size_bytes)
+{
+    if (size_bytes > 0 && count > SIZE_MAX / 2 / size_bytes)
+        bench_die("out of memory (%zu times %zu bytes)", count, size_bytes);
+    return memset(bench_allocate_fresh(count * size_bytes), 0, count * size_bytes);
+}
 
 static uint32_t passes_of(uint32_t total, uint32_t entity_count)
 {

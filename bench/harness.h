@@ -14,9 +14,14 @@ typedef quern_bench_workload bench_workload;
 
 enum { BENCH_RAW, BENCH_QUERN, BENCH_SUBJECT_COUNT };
 
-#define bench_allocate quern_bench_allocate
-#define bench_die      quern_bench_die
-#define bench_now_ns   quern_bench_now_ns
+#define bench_die    quern_bench_die
+#define bench_now_ns quern_bench_now_ns
+
+/* Return memory, to be released with free(), as a careful person would take it for arrays: aligned to lines of the cache,
+ * and from 2 MiB on to huge pages, which are requested. bench_allocate returns zeros, so that all pages are there before
+ * a measurement begins; the pages of bench_allocate_fresh are not. */
+void *bench_allocate(size_t count, size_t size_bytes);
+void *bench_allocate_fresh(size_t bytes);
 
 /* Return the number of passes that together process about 4 million, 1 million or 100,000 entities. */
 uint32_t bench_passes_of_4m(uint32_t entity_count);

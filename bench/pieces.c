@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
-enum { SLAB_BYTES = 2 * 1024 * 1024, LINE_BYTES = 64, HANDLE_BYTES = 8 };
+enum { LINE_BYTES = 64, HANDLE_BYTES = 8 };
 
 static size_t align_up(size_t bytes, size_t alignment_bytes)
 {
@@ -38,13 +34,7 @@ void raw_pieces_open(raw_pieces *pieces, const uint32_t *sizes, uint32_t column_
         rows_per_piece--;
     pieces->rows_per_piece = rows_per_piece;
     pieces->piece_count = (uint32_t)((row_count + rows_per_piece - 1) / rows_per_piece);
-    const size_t bytes = align_up((size_t)pieces->piece_count * PIECE_BYTES, SLAB_BYTES);
-    pieces->memory = aligned_alloc(SLAB_BYTES, bytes);
-    if (pieces->memory == NULL) bench_die("out of memory (%zu bytes)", bytes);
-#ifdef MADV_HUGEPAGE
-    madvise(pieces->memory, bytes, MADV_HUGEPAGE);
-#endif
-    memset(pieces->memory, 0, bytes);
+    pieces->memory = bench_allocate(pieces->piece_count, PIECE_BYTES);
 }
 
 void raw_pieces_close(raw_pieces *pieces)

@@ -13,7 +13,7 @@
 enum { PIECES_COLUMN_LIMIT = 12, PIECE_BYTES = 16 * 1024 };
 
 typedef struct raw_pieces {
-    char *memory; /* aligned to 2 MiB, in huge pages if the system grants them */
+    char *memory; /* in huge pages if there are 2 MiB of it, and the system grants them */
     uint32_t piece_count;
     uint32_t rows_per_piece;
     size_t row_count;

@@ -6,7 +6,7 @@
 
 #include "bench/harness.h"
 
-enum { FIRST_ROWS = 64, FIRST_RECORDS = 1024, COLUMN_ALIGNMENT_BYTES = 64 };
+enum { FIRST_ROWS = 64, FIRST_RECORDS = 1024 };
 
 void raw_store_open(raw_store *store, uint32_t main_mask)
 {
@@ -40,9 +40,7 @@ raw_table raw_store_take_main(raw_store *store)
 
 static void *regrown(void *old, size_t old_bytes, size_t new_bytes)
 {
-    const size_t alignment = COLUMN_ALIGNMENT_BYTES;
-    void *grown = aligned_alloc(alignment, (new_bytes + alignment - 1) & ~(alignment - 1));
-    if (grown == NULL) bench_die("out of memory (%zu bytes)", new_bytes);
+    void *grown = bench_allocate_fresh(new_bytes);
     if (old_bytes > 0) memcpy(grown, old, old_bytes);
     free(old);
     return grown;
@@ -65,17 +63,11 @@ void raw_table_grow(raw_table *table)
     set_table_capacity(table, table->capacity > 0 ? table->capacity * 2 : FIRST_ROWS);
 }
 
-static void *reallocated(void *old, size_t bytes)
-{
-    void *grown = realloc(old, bytes);
-    if (grown == NULL) bench_die("out of memory (%zu bytes)", bytes);
-    return grown;
-}
-
 static void set_record_capacity(raw_store *store, uint32_t capacity)
 {
+    store->records = regrown(store->records, store->record_count * sizeof *store->records,
+                             capacity * sizeof *store->records);
     store->record_capacity = capacity;
-    store->records = reallocated(store->records, capacity * sizeof *store->records);
 }
 
 void raw_records_grow(raw_store *store)
@@ -85,9 +77,10 @@ void raw_records_grow(raw_store *store)
 
 void raw_free_indices_grow(raw_store *store)
 {
-    store->free_capacity = store->free_capacity > 0 ? store->free_capacity * 2 : FIRST_RECORDS;
-    store->free_indices =
-        reallocated(store->free_indices, store->free_capacity * sizeof *store->free_indices);
+    const uint32_t capacity = store->free_capacity > 0 ? store->free_capacity * 2 : FIRST_RECORDS;
+    store->free_indices = regrown(store->free_indices, store->free_count * sizeof *store->free_indices,
+                                  capacity * sizeof *store->free_indices);
+    store->free_capacity = capacity;
 }
 
 void raw_create_many_moving(raw_store *store, const Position *positions, const Velocity *velocities,

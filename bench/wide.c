@@ -295,7 +295,16 @@ static void end_sum(quern_context *context)
         system->sum += *(const uint32_t *)quern_context_partial_at(context, i);
 }
 
-static void add_system(quern_frame *frame, frame_system *system)
+/* Returns the component that the last system before the i-th one writes, of those that this one does not write. */
+static int written_before(const wide_list *list, uint32_t i)
+{
+    for (uint32_t k = i; k-- > 0;)
+        if (list->systems[k].kind == WIDE_WRITE && list->systems[k].component != list->systems[i].component)
+            return list->systems[k].component;
+    return WIDE_NOTHING;
+}
+
+static void add_system(quern_frame *frame, frame_system *system, int looked_up)
 {
     const wide_system *wide = system->wide;
     const quern_component component = component_of(&frame->bench, wide->component);
@@ -308,6 +317,7 @@ static void add_system(quern_frame *frame, frame_system *system)
     } else if (wide->read != WIDE_NOTHING) {
         def.terms[1] = quern_term_read(component_of(&frame->bench, wide->read));
     }
+    if (looked_up != WIDE_NOTHING) def.lookups[0].component = component_of(&frame->bench, looked_up);
     REQUIRE(quern_schedule_add_system(frame->schedule, &def, NULL));
 }
 
@@ -337,7 +347,8 @@ static void open_schedule(quern_frame *frame, const bench_case *scene, wide_vari
     if (variant == WIDE_TRACED) open_trace(frame, scene->thread_count);
     quern_trace *trace = frame->trace != NULL ? frame->trace : quern_bench_trace();
     frame->jobs = bench_jobs_create_with(scene->thread_count, trace);
-    quern_schedule_def def = {.disable_fusing = variant == WIDE_UNFUSED, .trace = trace};
+    quern_schedule_def def = {.disable_fusing = variant == WIDE_UNFUSED || variant == WIDE_PAIRS_UNFUSED,
+                              .trace = trace};
     REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
     quern_bench_set_schedule(frame->schedule);
     REQUIRE(quern_schedule_set_profiling(frame->schedule, variant == WIDE_PROFILED));
@@ -352,9 +363,11 @@ void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_varia
     open_schedule(frame, scene, variant);
     frame->list = list;
     frame->systems = bench_allocate(list->count, sizeof *frame->systems);
+    const bool has_pairs = variant == WIDE_PAIRS || variant == WIDE_PAIRS_UNFUSED;
     for (uint32_t i = 0; i < list->count; i++) {
         frame->systems[i] = (frame_system){.wide = &list->systems[i]};
-        add_system(frame, &frame->systems[i]);
+        add_system(frame, &frame->systems[i],
+                   has_pairs && i % 2 == 1 ? written_before(list, i) : WIDE_NOTHING);
     }
     if (variant == WIDE_WITH_HISTORY) {
         const quern_history_def def = {.schedules = {frame->schedule}, .frame_count = 2 * WIDE_ROLLBACK};

@@ -40,6 +40,8 @@ void *wide_open_raw(const wide_list *list, const bench_case *scene);
 typedef enum wide_variant {
     WIDE_PLAIN,
     WIDE_UNFUSED,
+    WIDE_PAIRS, /* every second system looks up what an earlier one writes, so that two at most fuse */
+    WIDE_PAIRS_UNFUSED,
     WIDE_PROFILED,
     WIDE_TRACED,      /* a trace records the frames */
     WIDE_WITH_HISTORY /* a history can save and restore the world */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* systems_apart: two systems without a common component, over entities of 113 bytes in seven components.
- * The systems touch 64 of these bytes: position += velocity, and an update of a mind of 48 bytes. */
+ * The systems touch 64 of these bytes: position += velocity, and an update of a mind of 48 bytes.
+ *
+ * iter_wide: one system over two of seven components, 24 of 72 bytes: position += velocity. */
 
 #include "bench/columns.h"
 #include "bench/data.h"
@@ -110,11 +112,66 @@ static void *open_unfused(const bench_case *scene)
     return columns_open_quern(&layout, scene, (columns_variant){.disable_fusing = true});
 }
 
+/* --------------------------------------------------------------------------------------- iter_wide */
+
+enum { WIDE_POSITIONS, WIDE_VELOCITIES, WIDE_TOUCHED_COUNT };
+
+static void move_wide(void *const *columns, size_t count, uint32_t value_bytes)
+{
+    kernel_move(columns[0], columns[1], count);
+}
+
+static void start_wide(uint32_t column, void *values, size_t first_row, size_t count, uint32_t value_bytes)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t row = (uint32_t)(first_row + i);
+        if (column == WIDE_POSITIONS) ((Position *)values)[i] = start_position(row);
+        if (column == WIDE_VELOCITIES) ((Velocity *)values)[i] = start_velocity(row);
+    }
+}
+
+static const columns_layout wide_layout = {
+    .sizes = {sizeof(Position), sizeof(Velocity), 16, 12, 8, 4, 8},
+    .touched_count = WIDE_TOUCHED_COUNT,
+    .systems = {{move_wide, {WIDE_POSITIONS, WIDE_VELOCITIES}, 2, sizeof(Position)}},
+    .system_count = 1,
+    .start = start_wide,
+};
+
+static void *open_wide_raw(const bench_case *scene)
+{
+    return columns_open_raw(&wide_layout, scene);
+}
+
+static void *open_wide_pieces(const bench_case *scene)
+{
+    return columns_open_pieces(&wide_layout, scene);
+}
+
+static void *open_wide_quern(const bench_case *scene)
+{
+    return columns_open_quern(&wide_layout, scene, (columns_variant){0});
+}
+
+const bench_workload workload_iter_wide = {
+    .name = "iter_wide",
+    .summary = "one system over two of seven components, 24 of 72 bytes",
+    .unit = "entity",
+    .entity_counts = {262144, 1000000},
+    .frames = true,
+    .bytes_per_entity = sizeof(Position) + sizeof(Velocity),
+    .pass_count = bench_passes_of_4m,
+    .operation_count = bench_operations_per_entity,
+    .subjects = {COLUMNS_RAW(open_wide_raw), COLUMNS_QUERN(open_wide_quern),
+                 COLUMNS_PIECES(open_wide_pieces)},
+    .subject_names = {NULL, NULL, "raw16k"},
+};
+
 const bench_workload workload_systems_apart = {
     .name = "systems_apart",
     .summary = "two systems without a common component over entities of 113 bytes",
     .unit = "entity",
-    .entity_counts = {262144},
+    .entity_counts = {262144, 1000000},
     .frames = true,
     .bytes_per_entity = sizeof(Place) + sizeof(Motion) + sizeof(Mind),
     .pass_count = bench_passes_of_1m,

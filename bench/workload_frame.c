@@ -86,18 +86,26 @@ static const wide_list twenty = {twenty_systems, sizeof twenty_systems / sizeof 
 
 /* --------------------------------------------------------------------------------------- workloads */
 
-#define SUBJECTS(list)                                        \
-    static void *list##_raw(const bench_case *scene)          \
-    {                                                         \
-        return wide_open_raw(&(list), scene);                 \
-    }                                                         \
-    static void *list##_quern(const bench_case *scene)        \
-    {                                                         \
-        return wide_open_quern(&(list), scene, WIDE_PLAIN);   \
-    }                                                         \
-    static void *list##_unfused(const bench_case *scene)      \
-    {                                                         \
-        return wide_open_quern(&(list), scene, WIDE_UNFUSED); \
+#define SUBJECTS(list)                                              \
+    static void *list##_raw(const bench_case *scene)                \
+    {                                                               \
+        return wide_open_raw(&(list), scene);                       \
+    }                                                               \
+    static void *list##_quern(const bench_case *scene)              \
+    {                                                               \
+        return wide_open_quern(&(list), scene, WIDE_PLAIN);         \
+    }                                                               \
+    static void *list##_unfused(const bench_case *scene)            \
+    {                                                               \
+        return wide_open_quern(&(list), scene, WIDE_UNFUSED);       \
+    }                                                               \
+    static void *list##_pairs(const bench_case *scene)              \
+    {                                                               \
+        return wide_open_quern(&(list), scene, WIDE_PAIRS);         \
+    }                                                               \
+    static void *list##_pairs_unfused(const bench_case *scene)      \
+    {                                                               \
+        return wide_open_quern(&(list), scene, WIDE_PAIRS_UNFUSED); \
     }
 
 SUBJECTS(seven)
@@ -182,6 +190,32 @@ const bench_workload workload_frame20 = {
     .pass_count = bench_passes_of_1m,
     .operation_count = bench_operations_per_entity,
     .subjects = {RAW(twenty_raw), QUERN(twenty_quern), QUERN(twenty_unfused)},
+    .subject_names = {NULL, NULL, "unfused"},
+};
+
+const bench_workload workload_frame7_pairs = {
+    .name = "frame7_pairs",
+    .summary = "frame7, of whose systems two at most share a pass",
+    .unit = "entity",
+    .entity_counts = {100000, 1000000},
+    .frames = true,
+    .bytes_per_entity = WIDE_ROW_BYTES,
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects = {RAW(seven_raw), QUERN(seven_pairs), QUERN(seven_pairs_unfused)},
+    .subject_names = {NULL, NULL, "unfused"},
+};
+
+const bench_workload workload_frame20_pairs = {
+    .name = "frame20_pairs",
+    .summary = "frame20, of whose systems two at most share a pass",
+    .unit = "entity",
+    .entity_counts = {1000000},
+    .frames = true,
+    .bytes_per_entity = WIDE_ROW_BYTES,
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects = {RAW(twenty_raw), QUERN(twenty_pairs), QUERN(twenty_pairs_unfused)},
     .subject_names = {NULL, NULL, "unfused"},
 };
 

@@ -58,21 +58,14 @@ typedef struct raw_towers {
     raw_location *locations; /* tables and rows of the entities, by entity index */
 } raw_towers;
 
-static void *raw_allocate(size_t count, size_t size)
-{
-    void *memory = malloc(count * size);
-    if (memory == NULL) bench_die("out of memory");
-    return memory;
-}
-
 static void open_table(raw_table *table, size_t count)
 {
-    table->positions = raw_allocate(count, sizeof *table->positions);
-    table->velocities = raw_allocate(count, sizeof *table->velocities);
-    table->rotations = raw_allocate(count, sizeof *table->rotations);
-    table->healths = raw_allocate(count, sizeof *table->healths);
-    table->entities = raw_allocate(count, sizeof *table->entities);
-    table->parents = raw_allocate(count, sizeof *table->parents);
+    table->positions = bench_allocate_fresh(count * sizeof *table->positions);
+    table->velocities = bench_allocate_fresh(count * sizeof *table->velocities);
+    table->rotations = bench_allocate_fresh(count * sizeof *table->rotations);
+    table->healths = bench_allocate_fresh(count * sizeof *table->healths);
+    table->entities = bench_allocate_fresh(count * sizeof *table->entities);
+    table->parents = bench_allocate_fresh(count * sizeof *table->parents);
 }
 
 static void close_table(const raw_table *table)
@@ -92,7 +85,7 @@ static void *open_raw(const bench_case *scene)
     open_table(&towers->bases, towers->tower_count);
     open_table(&towers->parts, (size_t)towers->tower_count * PART_COUNT);
     towers->locations =
-        raw_allocate((size_t)towers->tower_count * (1 + PART_COUNT), sizeof *towers->locations);
+        bench_allocate_fresh((size_t)towers->tower_count * (1 + PART_COUNT) * sizeof *towers->locations);
     return towers;
 }
 

@@ -107,8 +107,7 @@ static void run_add_query_raw(void *state, uint32_t pass_count)
 {
     raw_structural *raw = state;
     raw_table *table = &raw->store.tables[RAW_MAIN];
-    Health *healths = malloc(table->capacity * sizeof *healths);
-    if (healths == NULL) bench_die("out of memory");
+    Health *healths = bench_allocate_fresh(table->capacity * sizeof *healths);
     for (uint32_t i = 0; i < table->count; i++)
         healths[i] = added_health;
     table->columns[RAW_HEALTH] = (char *)healths;

@@ -9,12 +9,15 @@
 #include "bench/harness.h"
 
 extern const bench_workload workload_iter;
+extern const bench_workload workload_iter_wide;
 extern const bench_workload workload_iter_frag26;
 extern const bench_workload workload_iter_frag_many;
 extern const bench_workload workload_iter_arch10000;
 extern const bench_workload workload_frame7;
+extern const bench_workload workload_frame7_pairs;
 extern const bench_workload workload_frame7_watched;
 extern const bench_workload workload_frame20;
+extern const bench_workload workload_frame20_pairs;
 extern const bench_workload workload_rollback8;
 extern const bench_workload workload_history_save;
 extern const bench_workload workload_history_save_all;

@@ -426,6 +426,7 @@ quern_result quern_world_trim(quern_world *world)
         quern__archetype *archetype = storage->archetypes.items[i];
         archetype->may_retain_chunk = false;
         archetype->asked_count = 0;
+        quern__rows_scatter(storage, archetype);
         quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
         quern__row_versions_trim(archetype->row_versions, &storage->allocator, archetype->held_count);
     }

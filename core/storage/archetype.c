@@ -7,7 +7,8 @@
 
 enum { ARRAY_ALIGNMENT_BYTES = 64 };
 
-quern__chunk_policy quern__chunk_policies = {.gathered_chunks = QUERN__RUN_CHUNKS, .most_rows = UINT32_MAX};
+quern__chunk_policy quern__chunk_policies = {
+    .gathered_chunks = QUERN__RUN_CHUNKS, .slab_chunks = 2 * QUERN__SLAB_CHUNKS, .most_rows = UINT32_MAX};
 
 /* Constants of the colours of archetypes: see the top of archetype.h. */
 enum {
@@ -426,7 +427,8 @@ static void release_runs(quern__archetype *archetype, quern__slabs *slabs, const
 /* Returns how many chunks beyond those with rows an archetype may hold: one run, or as many chunks as it had to add. */
 static uint32_t spare_count(const quern__archetype *archetype)
 {
-    if (archetype->shape.shift > 0 || archetype->chunk_count > QUERN__RUN_CHUNKS) return QUERN__RUN_CHUNKS;
+    if (archetype->shape.shift > 0) return 1u << archetype->shape.shift;
+    if (archetype->chunk_count > QUERN__RUN_CHUNKS) return QUERN__RUN_CHUNKS;
     return archetype->chunk_count > 0 ? archetype->chunk_count : 1;
 }
 

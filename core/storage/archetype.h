@@ -341,7 +341,7 @@ typedef struct quern__archetype_listener {
  * chunk, but in worlds with that many archetypes most of them hold few rows. */
 
 enum { QUERN__PART_ALIGNMENT_BYTES = 64 };
-_Static_assert((QUERN__CHUNK_BYTES << QUERN__RUN_SHIFT) / QUERN__PART_ALIGNMENT_BYTES <= UINT16_MAX,
+_Static_assert(QUERN__SLAB_BYTES / QUERN__PART_ALIGNMENT_BYTES <= UINT16_MAX,
                "offsets in a run fit a position");
 
 /* Array of one component's values in every run of the archetype. Tags have no column. */
@@ -373,11 +373,19 @@ static inline quern__column_position quern__column_position_make(uint32_t row_ma
 /* When archetypes get runs of many chunks, and how large chunks are. Tests change it before they create a world, so that
  * few entities have many chunks and runs. */
 typedef struct quern__chunk_policy {
-    uint32_t gathered_chunks; /* an archetype that holds so many chunks gets runs of many */
+    uint32_t gathered_chunks; /* an archetype that holds so many chunks gets runs of 16 */
+    uint32_t slab_chunks;     /* one that holds so many gets runs of a whole slab */
     uint32_t most_rows;       /* of a chunk, even if more would fit */
 } quern__chunk_policy;
 
 extern quern__chunk_policy quern__chunk_policies;
+
+/* Returns the shift of the runs for an archetype with so many chunks. */
+static inline uint32_t quern__run_shift_for(uint32_t chunk_count)
+{
+    if (chunk_count < quern__chunk_policies.gathered_chunks) return 0;
+    return chunk_count < quern__chunk_policies.slab_chunks ? QUERN__RUN_SHIFT : QUERN__SLAB_SHIFT;
+}
 
 /* Cached transition to the archetype with one component more or less: the data that a single call needs from the
  * plan. The plan is_plain (see storage.h). */

@@ -5,9 +5,6 @@
 /* Up to this many rows are moved row by row, which is faster than column by column. */
 enum { ROWS_ONE_BY_ONE = 3 };
 
-/* An archetype without rows gets runs of many chunks if it is about to have this many. */
-enum { LARGE_CHUNKS = 8 };
-
 /* Number of entities by which records are prefetched ahead of their use, because their addresses are random. */
 enum { PREFETCH_DISTANCE = 12 };
 
@@ -31,18 +28,16 @@ quern_result quern__rows_reserve_chunks(quern__storage *storage, quern__archetyp
                                         uint32_t count)
 {
     if (archetype->chunk_count == 0 && archetype->reserved_count == 0) {
-        /* no row prevents a change of shape */
-        const bool is_large = count / archetype->shape.row_capacity >= LARGE_CHUNKS;
-        const uint32_t shift = is_large ? QUERN__RUN_SHIFT : 0;
-        if (is_large && archetype->shape.shift == 0)
+        /* No row prevents a change of shape. Half of the chunks that a growing archetype would need are enough. */
+        const uint32_t shift = quern__run_shift_for(2 * (count / archetype->shape.row_capacity));
+        if (shift > archetype->shape.shift)
             quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
         if (archetype->held_count == 0 && archetype->shape.shift != shift)
             quern__storage_set_shift(storage, archetype, shift);
     }
     const quern_result result =
         quern__archetype_reserve_chunks(archetype, &storage->slabs, &storage->allocator, count);
-    storage->may_gather |=
-        archetype->shape.shift == 0 && archetype->held_count >= quern__chunk_policies.gathered_chunks;
+    storage->may_gather |= archetype->shape.shift < quern__run_shift_for(archetype->held_count);
     return result;
 }
 
@@ -213,34 +208,36 @@ static void relocate_columns(const quern__archetype *archetype, uintptr_t to, ui
 
 /* -------------------------------------------------------------------------------------- gathering */
 
-/* Allocates the runs for all rows of the archetype, and all that it needs to hold them. Returns false if out of memory. */
-static bool allocate_runs(quern__storage *storage, quern__archetype *archetype, char **runs, uint32_t count)
+/* Allocates the runs of 2^shift chunks for all rows of the archetype, and all that it needs to hold them. Returns false
+ * if out of memory. */
+static bool allocate_runs(quern__storage *storage, quern__archetype *archetype, char **runs, uint32_t count,
+                          uint32_t shift)
 {
     uint32_t i = 0;
     while (i < count &&
-           (runs[i] = quern__run_allocate(&storage->slabs, &storage->allocator, QUERN__RUN_SHIFT)) != NULL)
+           (runs[i] = quern__run_allocate(&storage->slabs, &storage->allocator, shift)) != NULL)
         i++;
-    if (i == count &&
-        quern__archetype_make_slots(archetype, &storage->allocator, count * QUERN__RUN_CHUNKS))
+    if (i == count && quern__archetype_make_slots(archetype, &storage->allocator, count << shift))
         return true;
     while (i > 0)
-        quern__run_release(&storage->slabs, &storage->allocator, runs[--i], QUERN__RUN_SHIFT);
+        quern__run_release(&storage->slabs, &storage->allocator, runs[--i], shift);
     return false;
 }
 
-/* Moves the rows of a chunk, the only one of its run, to the place in a run of many where they stay in order. */
+/* Moves the rows of a chunk to the place in a run of 2^shift chunks where they stay in order. */
 static void gather_chunk(const quern__storage *storage, const quern__archetype *archetype, quern__row to,
-                         quern__row from, uint32_t count)
+                         uint32_t shift, quern__row from, uint32_t count)
 {
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
         move_values(column->type->hooks.move != NULL ? column->type : NULL,
-                    value_at(to, (uint32_t)column->offset_bytes << QUERN__RUN_SHIFT, column->size_bytes),
-                    value_at(from, column->offset_bytes, column->size_bytes), column->size_bytes, count);
+                    value_at(to, (uint32_t)column->offset_bytes << shift, column->size_bytes),
+                    value_at(from, column->run_offset_bytes, column->size_bytes), column->size_bytes,
+                    count);
     }
     const quern_entity *handles = quern__row_handle(archetype, from);
     quern_entity *gathered = (quern_entity *)(void *)value_at(
-        to, (uint32_t)archetype->entities_offset_bytes << QUERN__RUN_SHIFT, (uint32_t)sizeof(quern_entity));
+        to, (uint32_t)archetype->entities_offset_bytes << shift, (uint32_t)sizeof(quern_entity));
     for (uint32_t i = 0; i < count; i++) {
         gathered[i] = handles[i];
         point_record(storage, handles[i], archetype, quern__row_location(to) + i);
@@ -248,28 +245,28 @@ static void gather_chunk(const quern__storage *storage, const quern__archetype *
     quern__count_move(archetype, quern__row_location(from));
 }
 
-/* Gives an archetype runs of many chunks. */
-static void gather(quern__storage *storage, quern__archetype *archetype)
+/* Gives an archetype with rows runs of 2^shift chunks. */
+static void gather(quern__storage *storage, quern__archetype *archetype, uint32_t shift)
 {
     const uint32_t chunk_count = archetype->chunk_count, asked_count = archetype->asked_count,
                    wanted_count = chunk_count > asked_count ? chunk_count : asked_count,
-                   run_count = (wanted_count + QUERN__RUN_CHUNKS - 1) / QUERN__RUN_CHUNKS;
+                   run_chunks = 1u << shift, run_count = (wanted_count + run_chunks - 1) / run_chunks;
     char **runs = quern__allocate(&storage->allocator, run_count * sizeof *runs, _Alignof(char *));
-    if (runs == NULL || !allocate_runs(storage, archetype, runs, run_count)) {
+    if (runs == NULL || !allocate_runs(storage, archetype, runs, run_count, shift)) {
         quern__release(&storage->allocator, runs, run_count * sizeof *runs, _Alignof(char *));
         return;
     }
     for (uint32_t i = 0; i < chunk_count; i++) {
         const quern__chunk_slot *slot = &archetype->slots[i];
-        const quern__row to = {runs[i / QUERN__RUN_CHUNKS],
-                               (size_t)(i % QUERN__RUN_CHUNKS) * archetype->shape.row_capacity};
-        gather_chunk(storage, archetype, to, quern__slot_row(slot, 0), slot->row_count);
+        const quern__row to = {runs[i / run_chunks],
+                               (size_t)(i % run_chunks) * archetype->shape.row_capacity};
+        gather_chunk(storage, archetype, to, shift, quern__slot_row(slot, 0), slot->row_count);
     }
     const uint32_t last_count = archetype->last_slot->row_count;
     archetype->asked_count = 0;
     archetype->chunk_count = 0;
     quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
-    quern__storage_set_shift(storage, archetype, QUERN__RUN_SHIFT);
+    quern__storage_set_shift(storage, archetype, shift);
     for (uint32_t i = 0; i < run_count; i++)
         quern__archetype_add_run(archetype, runs[i]);
     if (archetype->index != QUERN__UNORDERED)
@@ -288,10 +285,16 @@ void quern__rows_gather(quern__storage *storage)
     storage->may_gather = false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        if (archetype->shape.shift == 0 && archetype->held_count >= quern__chunk_policies.gathered_chunks &&
-            archetype->chunk_count > 0 && archetype->reserved_count == 0)
-            gather(storage, archetype);
+        const uint32_t shift = quern__run_shift_for(archetype->held_count);
+        if (archetype->shape.shift < shift && archetype->chunk_count > 0 && archetype->reserved_count == 0)
+            gather(storage, archetype, shift);
     }
+}
+
+void quern__rows_scatter(quern__storage *storage, quern__archetype *archetype)
+{
+    const uint32_t shift = quern__run_shift_for(2 * archetype->chunk_count);
+    if (archetype->shape.shift > shift && archetype->chunk_count > 0) gather(storage, archetype, shift);
 }
 
 /* -------------------------------------------------------------------------------------- row ranges */

@@ -226,6 +226,10 @@ static inline quern_result quern__rows_reserve(quern__storage *storage, quern__a
  * no thread reads rows. Rows keep their chunks and their order. An archetype stays as it is if there is no memory. */
 void quern__rows_gather(quern__storage *storage);
 
+/* Moves the rows of an archetype into runs of fewer chunks if it has less than half of the chunks for which it got them.
+ * Preconditions and effects are those of quern__rows_gather. */
+void quern__rows_scatter(quern__storage *storage, quern__archetype *archetype);
+
 static inline void quern__rows_gather_if_large(quern__storage *storage)
 {
     if (QUERN__UNLIKELY(storage->may_gather)) quern__rows_gather(storage);

@@ -93,9 +93,10 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
     return &slabs->list.items[index];
 }
 
+/* count: less than 64, and a divisor of 64. */
 static bool is_free(const quern__slab *slab, uint32_t first, uint32_t count)
 {
-    const uint64_t mask = count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
+    const uint64_t mask = (UINT64_C(1) << count) - 1;
     return (slab->free_mask[first / 64] >> first % 64 & mask) == mask;
 }
 
@@ -104,6 +105,7 @@ static uint32_t find_free_run(const quern__slab *slab, uint32_t count)
 {
     uint32_t first = 0;
     if (slab->free_count < count) return QUERN__SLAB_CHUNKS;
+    if (count == QUERN__SLAB_CHUNKS) return 0;
     while (first < QUERN__SLAB_CHUNKS && !is_free(slab, first, count))
         first += count;
     return first;

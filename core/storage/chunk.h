@@ -44,16 +44,17 @@ static inline void quern__move_counts_increment(quern__move_counts *move_counts,
 }
 
 /* Chunks and runs. A chunk is the rows that fit in 16 KiB: the unit of growth, of jobs and of views. A run is how chunks
- * lie in memory: one chunk, or 16 adjacent chunks of one archetype, aligned to its size. The columns of a run are striped:
- * each is contiguous over the rows of all its chunks, so that a loop over many chunks reads few long streams.
+ * lie in memory: one chunk, 16, or 128 adjacent chunks of one archetype, aligned to its size. The columns of a run are
+ * striped: each is contiguous over the rows of all its chunks, so that a loop over many chunks reads few long streams.
  *
  *   run:     | unused line | column | column | ... | entity handles |      in any order
  *   column:  | rows of the first chunk | rows of the second | ...
  *
  * All runs of an archetype have the same shape. A small archetype has runs of one chunk, so that a small world stays
- * small; a large one has runs of 16, in which every column begins 16 times as far from the start of the run. An
- * archetype that has grown changes from one shape to the other between changes of structure (quern__rows_gather).
- * Every chunk has the same row capacity in both shapes.
+ * small; a larger one has runs of 16, in which every column begins 16 times as far from the start of the run, and the
+ * largest have runs of a whole slab. An archetype that has grown changes from one shape to another between changes of
+ * structure (quern__rows_gather), and one that has shrunk when the world is trimmed. Every chunk has the same row
+ * capacity in all shapes.
  *
  * A location is the address of a run, and in the low bits the index of a row in the run. The value of the row is at
  *
@@ -70,15 +71,16 @@ static inline void quern__move_counts_increment(quern__move_counts *move_counts,
 
 enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
-    QUERN__RUN_SHIFT = 4, /* a run has one chunk or 2^4 */
+    QUERN__RUN_SHIFT = 4, /* a run has one chunk, 2^4, or the 2^7 of a slab */
     QUERN__RUN_CHUNKS = 1 << QUERN__RUN_SHIFT,
+    QUERN__SLAB_SHIFT = 7,
     /* Unused in each run, so that no column has offset 0. In the first run of a slab, they hold the address of its
      * tables. */
     QUERN__CHUNK_UNUSED_BYTES = 64,
     /* Length of the beginning, and of the end, of a column that loops with one call per chunk prefetch. */
     QUERN__END_BYTES = 128,
-    QUERN__SLAB_BYTES = 2 * 1024 * 1024,
-    QUERN__SLAB_CHUNKS = QUERN__SLAB_BYTES / QUERN__CHUNK_BYTES
+    QUERN__SLAB_CHUNKS = 1 << QUERN__SLAB_SHIFT,
+    QUERN__SLAB_BYTES = QUERN__SLAB_CHUNKS * QUERN__CHUNK_BYTES /* 2 MiB, a huge page */
 };
 
 typedef struct quern__chunk quern__chunk; /* incomplete on purpose: see above */
@@ -94,7 +96,7 @@ typedef struct quern__run_shape {
 /* A row of a run is divided by row_capacity by a multiplication with the inverse. The inverse is too large by less than
  * row_capacity / 2^31, so the quotient is exact if row * row_capacity < 2^31. */
 enum { QUERN__INVERSE_SHIFT = 31, QUERN__MAX_CHUNK_ROWS = QUERN__CHUNK_BYTES / sizeof(quern_entity) };
-_Static_assert(QUERN__MAX_CHUNK_ROWS *QUERN__MAX_CHUNK_ROWS <= INT32_MAX / QUERN__RUN_CHUNKS,
+_Static_assert(QUERN__MAX_CHUNK_ROWS *QUERN__MAX_CHUNK_ROWS <= INT32_MAX / QUERN__SLAB_CHUNKS,
                "rows can be divided");
 
 static inline quern__run_shape quern__run_shape_make(uint32_t row_capacity, uint32_t shift)
@@ -257,7 +259,7 @@ static inline void quern__prefetch_range(const char *begin, const char *end)
 
 /* Prefetches the first two and the last two cache lines of a column that will be read soon. Hardware prefetchers predict
  * the lines between them, but must detect the pattern anew where a column of the next run begins, and arrive late at
- * its end (docs/benchmarks/results.md, Walks). bytes: in use. */
+ * its end (docs/benchmarks/experiments.md, Columns). bytes: in use. */
 static inline void quern__prefetch_ends(const char *column, uint32_t bytes)
 {
     if (bytes <= 2 * QUERN__END_BYTES) {

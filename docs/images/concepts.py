@@ -81,7 +81,7 @@ def run():
         parts += [line(x + 1.5 * width, 98, x + 1.5 * width, 134), text(x + 1.5 * width, 148, pointer, 11, "middle")] if pointer else []
         x += 4 * width
     parts += [text(20, 176, "A view of chunk 1 has pointers into the arrays of the run. A loop over many chunks reads one long stream per component."),
-              text(20, 194, "A small archetype has runs of one chunk. When it has 16 chunks, its rows move to runs of 16, once.")]
+              text(20, 194, "A small archetype has runs of one chunk. When it has 16 chunks, its rows move to runs of 16; when it has 256, to runs of 128.")]
     return picture(720, 208, parts)
 
 

@@ -182,7 +182,8 @@ QUERN_API uint32_t quern_world_list_archetype_components(const quern_world *worl
 /** Returns unused memory to the allocator; the default allocator returns it to the system. Frees spare
  * chunks, slabs that become empty, pages of links without links, memory reserved for events, and entity
  * records, in pages of 131,072, if no entity of the page is alive. Without this call, a world keeps a
- * little memory for future rows, and all entity records (see docs/design.md).
+ * little memory for future rows, and all entity records (see docs/design.md). Rows of archetypes that have
+ * become much smaller may move, so addresses of values become invalid.
  *
  * Freeing records changes which handles are given out next: the slots of a freed page are used after all
  * other free slots, in ascending order. All of them continue with the highest use count of the page, so

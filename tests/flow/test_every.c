@@ -258,6 +258,7 @@ static void choose_runs(uint64_t chooser)
 {
     quern__chunk_policies = (quern__chunk_policy){
         .gathered_chunks = chooser % 2 == 0 ? 1 : QUERN__RUN_CHUNKS,
+        .slab_chunks = chooser % 4 == 0 ? QUERN__RUN_CHUNKS + 1 : 2 * QUERN__SLAB_CHUNKS,
         .most_rows = every.seed % 2 == 0 ? UINT32_MAX : 1 + (uint32_t)(every_mix(every.seed) % 9)};
 }
 

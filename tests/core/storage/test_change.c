@@ -310,11 +310,14 @@ static quern_entity *fill_chunks(uint32_t chunk_count, uint32_t *out_count)
     return many;
 }
 
-Test(change, gathering_keeps_all_that_is_known_of_rows)
+static const quern__chunk_policy never = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+
+/* Fills chunks in runs of one shape, and gathers them to runs of another. */
+static void gather_from(quern__chunk_policy filling, quern__chunk_policy gathering, uint32_t shift)
 {
     quern_getter *getter;
     uint32_t count;
-    quern__chunk_policies.gathered_chunks = UINT32_MAX;
+    quern__chunk_policies = filling;
     cr_assert_eq(
         quern_getter_create(world, &(quern_getter_def){.component = number, .refs = true}, &getter),
         QUERN_OK);
@@ -330,12 +333,12 @@ Test(change, gathering_keeps_all_that_is_known_of_rows)
                    structure = storage->structure_version;
     storage->clock++;
 
-    quern__chunk_policies.gathered_chunks = 18;
+    quern__chunk_policies = gathering;
     storage->may_gather = true;
     quern__rows_gather(storage);
-    cr_assert_eq(numbered->shape.shift, (uint32_t)QUERN__RUN_SHIFT);
+    cr_assert_eq(numbered->shape.shift, shift);
     cr_assert_eq(both->shape.shift, 0u, "it has no rows");
-    cr_assert_eq(numbered->held_count, 2u * QUERN__RUN_CHUNKS);
+    cr_assert_eq(numbered->held_count, (18u + (1u << shift)) >> shift << shift);
     cr_assert_neq(storage->structure_version, structure);
     cr_assert_eq(quern__versions_of(&numbered->versions, 3)[0], version, "no value has changed");
     assert_valid(world);
@@ -362,7 +365,36 @@ Test(change, gathering_keeps_all_that_is_known_of_rows)
         if (value != NULL) cr_assert_eq(*value, i + 1);
     }
     quern_getter_destroy(getter);
+
+    /* with fewer rows, trimming gives it smaller runs again */
+    for (uint32_t i = 0; i < count; i++)
+        if (i % 20 > 0) cr_assert_eq(quern_entity_destroy(world, many[i]), QUERN_OK);
+    quern__chunk_policies = never;
+    const uint64_t hash = quern_world_hash(world);
+    cr_assert_eq(quern_world_trim(world), QUERN_OK);
+    cr_assert_eq(numbered->shape.shift, 0u);
+    cr_assert_eq(numbered->held_count, numbered->chunk_count);
+    cr_assert_eq(quern_world_hash(world), hash);
+    assert_valid(world);
+    for (uint32_t i = 0; i < count; i += 20)
+        cr_assert_eq(number_of(many[i]), i);
     free(many);
+}
+
+Test(change, gathering_keeps_all_that_is_known_of_rows)
+{
+    gather_from(never, (quern__chunk_policy){18, UINT32_MAX, UINT32_MAX}, QUERN__RUN_SHIFT);
+}
+
+Test(change, gathering_to_slabs_keeps_all_that_is_known_of_rows)
+{
+    gather_from(never, (quern__chunk_policy){18, 18, UINT32_MAX}, QUERN__SLAB_SHIFT);
+}
+
+Test(change, runs_are_gathered_to_slabs)
+{
+    gather_from((quern__chunk_policy){1, UINT32_MAX, UINT32_MAX}, (quern__chunk_policy){1, 18, UINT32_MAX},
+                QUERN__SLAB_SHIFT);
 }
 
 Test(change, archetypes_that_grow_are_gathered_and_become_small_again_when_empty)

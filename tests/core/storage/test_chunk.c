@@ -154,7 +154,7 @@ static char *allocate_many(void)
 
 Test(chunk, rows_of_any_capacity_are_divided_into_chunks)
 {
-    for (uint32_t shift = 0; shift <= QUERN__RUN_SHIFT; shift += QUERN__RUN_SHIFT)
+    for (uint32_t shift = 0; shift <= QUERN__SLAB_SHIFT; shift++)
         for (uint32_t capacity = 1; capacity <= QUERN__MAX_CHUNK_ROWS; capacity++) {
             const quern__run_shape shape = quern__run_shape_make(capacity, shift);
             for (uint32_t i = 0; i < 1u << shift; i++) {

@@ -327,8 +327,10 @@ SPECIALIZED void call_system(const quern__pass_table *table, const quern__pass_c
     if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
-/* Starts prefetching chunk `chunk_index` of the table, if it begins a run: within a run the columns continue, and
- * hardware prefetchers follow them. Fetches nothing if the table has no such chunk. */
+/* Starts prefetching chunk `chunk_index` of the table. A system that is alone with the table needs that only for the first
+ * chunk of a run: within a run its columns continue, and hardware prefetchers follow them. Several systems read other
+ * columns before they return to one, so that hardware loses it after each chunk. Fetches nothing if the table has no
+ * such chunk. */
 static inline quern__prefetch prefetch_start(const quern__pass *pass, const quern__pass_table *table,
                                              uint32_t chunk_index)
 {
@@ -336,14 +338,16 @@ static inline quern__prefetch prefetch_start(const quern__pass *pass, const quer
     if (table->fetch_share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
         return (quern__prefetch){.column = columns, .end_column = columns};
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
-    if (slot->first_row != 0) return (quern__prefetch){.column = columns, .end_column = columns};
-    return (quern__prefetch){.column = columns + table->first_column,
-                             .end_column = columns + table->end_column,
-                             .place = {.memory = slot->run, .shift = table->archetype->shape.shift},
-                             .row_count = slot->row_count,
-                             .fetch_limit_bytes = table->fetch_limit_bytes,
-                             .fetch_share_bytes = table->fetch_share_bytes,
-                             .fetches_ends = table->fetches_ends};
+    if (table->fetches_ends && slot->first_row != 0)
+        return (quern__prefetch){.column = columns, .end_column = columns};
+    return (quern__prefetch){
+        .column = columns + table->first_column,
+        .end_column = columns + table->end_column,
+        .place = {.memory = slot->run, .shift = table->archetype->shape.shift, .row = slot->first_row},
+        .row_count = slot->row_count,
+        .fetch_limit_bytes = table->fetch_limit_bytes,
+        .fetch_share_bytes = table->fetch_share_bytes,
+        .fetches_ends = table->fetches_ends};
 }
 
 static inline void prefetch_share(quern__prefetch *next)

@@ -197,8 +197,9 @@ QUERN_API uint32_t quern_processor_count(void);
 /** Where the library found the size of a cache. */
 typedef enum quern_cache_source {
     QUERN_CACHE_ASSUMED,      /**< The system provides no size; a common one is assumed. */
-    QUERN_CACHE_FROM_SYSCONF, /**< The function sysconf. */
-    QUERN_CACHE_FROM_KERNEL   /**< The kernel's description of processor 0 (Linux). */
+    QUERN_CACHE_FROM_SYSCONF, /**< The function sysconf; the last level is used up to 32 MiB, since sysconf may
+                                 add up several caches. */
+    QUERN_CACHE_FROM_KERNEL /**< The kernel's description of processor 0 (Linux). */
 } quern_cache_source;
 
 /** Data cache sizes that frames are tuned for, in bytes. */

@@ -196,44 +196,42 @@ template <typename T, typename Def> Def define()
     return def;
 }
 
-/* Returns the component of a type that the world does not know yet. The definition of a component that C registered
- * under the name counts, if values of the type can be its values. */
-template <typename T> quern_result register_component(quern_world *world, quern_component *out_component)
+/* Finds a type by its identity, or by its name if only C registered it: then the definition of C counts, if values of the
+ * type can be its values. *out_bits: the handle; 0 if the world lacks the type, and on failure. */
+template <typename T> quern_result find_named(quern_world *world, quern_type_kind kind, uint32_t *out_bits)
 {
-    quern_component_def def = detail::define<T, quern_component_def>();
-    quern_result result = QUERN_OK;
-    *out_component = world != nullptr ? quern_component_find(world, def.name) : quern_component{};
-    if (!quern_component_is_null(*out_component)) {
-        result = quern__world_use_type(world, QUERN_TYPE_COMPONENT, out_component->bits, &def);
-    } else {
-        if (world != nullptr) result = requirements<T>::list(world, def.required);
-        if (result == QUERN_OK) result = quern_component_register(world, &def, out_component);
-    }
-    if (result != QUERN_OK) *out_component = quern_component{};
+    const char *const name = detail::name_of<T>();
+    *out_bits = kind == QUERN_TYPE_COMPONENT  ? quern_component_find(world, name).bits
+                : kind == QUERN_TYPE_RESOURCE ? quern_resource_find(world, name).bits
+                                              : quern_event_find(world, name).bits;
+    if (*out_bits == 0) return QUERN_OK;
+    const auto type = detail::define<T, quern_component_def>();
+    const quern_result result = quern__world_use_type(world, kind, *out_bits, &type);
+    if (result != QUERN_OK) *out_bits = 0;
     return result;
 }
+template <typename T> quern_result find_type(quern_world *world, quern_type_kind kind, uint32_t *out_bits)
+{
+    *out_bits = world != nullptr ? quern__world_find_type(world, kind, detail::type_id<T>()) : 0;
+    return *out_bits != 0 || world == nullptr ? QUERN_OK : detail::find_named<T>(world, kind, out_bits);
+}
+
+/* These find what a type is in a world, and register it if the world lacks it. */
 template <typename T> quern_result find_component(quern_world *world, quern_component *out_component)
 {
-    if (world != nullptr) {
-        out_component->bits = quern__world_find_type(world, QUERN_TYPE_COMPONENT, detail::type_id<T>());
-        if (out_component->bits != 0) return QUERN_OK;
-    }
-    return detail::register_component<T>(world, out_component);
+    quern_result result = detail::find_type<T>(world, QUERN_TYPE_COMPONENT, &out_component->bits);
+    if (result != QUERN_OK || out_component->bits != 0) return result;
+    quern_component_def def = detail::define<T, quern_component_def>();
+    if (world != nullptr) result = requirements<T>::list(world, def.required);
+    return result == QUERN_OK ? quern_component_register(world, &def, out_component) : result;
 }
 
 template <typename T>
 quern_result find_resource(quern_world *world, quern_resource *out_resource, const void *value = nullptr)
 {
     static_assert(!std::is_empty<T>::value, "quern: a resource has a value: this struct is empty");
-    if (world != nullptr) {
-        out_resource->bits = quern__world_find_type(world, QUERN_TYPE_RESOURCE, detail::type_id<T>());
-        if (out_resource->bits != 0) return QUERN_OK;
-        *out_resource = quern_resource_find(world, detail::name_of<T>());
-        if (out_resource->bits != 0) {
-            const auto type = detail::define<T, quern_component_def>();
-            return quern__world_use_type(world, QUERN_TYPE_RESOURCE, out_resource->bits, &type);
-        }
-    }
+    const quern_result result = detail::find_type<T>(world, QUERN_TYPE_RESOURCE, &out_resource->bits);
+    if (result != QUERN_OK || out_resource->bits != 0) return result;
     quern_resource_def def = detail::define<T, quern_resource_def>();
     def.value = value;
     return quern_resource_register(world, &def, out_resource);
@@ -241,15 +239,8 @@ quern_result find_resource(quern_world *world, quern_resource *out_resource, con
 
 template <typename T> quern_result find_event(quern_world *world, quern_event *out_event)
 {
-    if (world != nullptr) {
-        out_event->bits = quern__world_find_type(world, QUERN_TYPE_EVENT, detail::type_id<T>());
-        if (out_event->bits != 0) return QUERN_OK;
-        *out_event = quern_event_find(world, detail::name_of<T>());
-        if (out_event->bits != 0) {
-            const auto type = detail::define<T, quern_component_def>();
-            return quern__world_use_type(world, QUERN_TYPE_EVENT, out_event->bits, &type);
-        }
-    }
+    const quern_result result = detail::find_type<T>(world, QUERN_TYPE_EVENT, &out_event->bits);
+    if (result != QUERN_OK || out_event->bits != 0) return result;
     const quern_event_def def = detail::define<T, quern_event_def>();
     return quern_event_register(world, &def, out_event);
 }

@@ -123,6 +123,13 @@ using Local = quern_local3;
 struct Fields {
     int first, second;
 };
+struct Table {
+    float cells[2][3];
+    struct {
+        bool is_open;
+        quern_entity owner;
+    } slots[2];
+};
 
 } // namespace game
 
@@ -131,6 +138,7 @@ template <> inline constexpr auto quern::name<game::Impostor> = "a name of its o
 
 QUERN_DESCRIBE(game::Fields, first, second);
 QUERN_DESCRIBE(game::Target, entity);
+QUERN_DESCRIBE(game::Table, cells[0], cells[1], slots[1].is_open, slots[1].owner);
 QUERN_REQUIRE(game::Ship, game::Position, game::Hull);
 
 using namespace game;
@@ -322,6 +330,12 @@ static void described_fields_are_registered()
     quern_type_info info;
     EXPECT(quern_component_get_info(world, world.component<Target>(), &info) == QUERN_OK);
     EXPECT(info.field_count == 1 && info.fields[0].type == QUERN_FIELD_ENTITY);
+    EXPECT(quern_component_get_info(world, world.component<Table>(), &info) == QUERN_OK);
+    EXPECT(info.field_count == 4 && std::strcmp(info.fields[1].name, "cells[1]") == 0);
+    EXPECT(info.fields[1].type == QUERN_FIELD_F32 && info.fields[1].count == 3);
+    EXPECT(info.fields[1].offset_bytes == 3 * sizeof(float));
+    EXPECT(info.fields[2].type == QUERN_FIELD_BOOL && info.fields[2].count == 1);
+    EXPECT(info.fields[3].offset_bytes == offsetof(Table, slots[1].owner));
 }
 
 static void objects_are_constructed_and_destroyed()

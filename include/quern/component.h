@@ -133,7 +133,7 @@ QUERN_API quern_result quern_component_get_size(const quern_world *world, quern_
  * Errors and threads: as quern_component_register. */
 #ifdef __cplusplus
 #define QUERN_COMPONENT_REGISTER_FIELDS(world, out_component, type, ...) \
-    quern__component_register<type>((world), (out_component), #type, QUERN_FIELDS(type, __VA_ARGS__))
+    quern__component_register<type>((world), (out_component), #type, QUERN__FIELD_LIST(type, __VA_ARGS__))
 #else
 #define QUERN_COMPONENT_REGISTER_FIELDS(world, out_component, type, ...)                              \
     quern_component_register(                                                                         \
@@ -181,7 +181,7 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
  * QUERN_COMPONENT_REGISTER_FIELDS. Errors and threads: as quern_resource_register. */
 #ifdef __cplusplus
 #define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...) \
-    quern__resource_register<type>((world), (out_resource), #type, QUERN_FIELDS(type, __VA_ARGS__))
+    quern__resource_register<type>((world), (out_resource), #type, QUERN__FIELD_LIST(type, __VA_ARGS__))
 #else
 #define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...)                               \
     quern_resource_register(                                                                         \
@@ -207,22 +207,21 @@ QUERN_API void *quern_resource_get(quern_world *world, quern_resource resource);
 }
 
 template <typename T, typename Def>
-inline Def quern__def_of(const char *name, std::initializer_list<quern_field> fields)
+inline Def quern__def_of(const char *name, const quern__field_list &fields)
 {
     Def def = {};
     def.name = name;
     def.type_name = quern::detail::type_name_of<T>();
     def.size_bytes = quern__type_of<T>::size_bytes;
     def.alignment_bytes = quern__type_of<T>::alignment_bytes;
-    quern_field *field = def.fields;
-    for (const quern_field &given : fields)
-        *field++ = given;
+    for (uint32_t i = 0; i < fields.count; i++)
+        def.fields[i] = fields.first[i];
     return def;
 }
 
 template <typename T>
 inline quern_result quern__component_register(quern_world *world, quern_component *out_component,
-                                              const char *name, std::initializer_list<quern_field> fields)
+                                              const char *name, const quern__field_list &fields)
 {
     const auto def = quern__def_of<T, quern_component_def>(name, fields);
     return quern_component_register(world, &def, out_component);
@@ -230,7 +229,7 @@ inline quern_result quern__component_register(quern_world *world, quern_componen
 
 template <typename T>
 inline quern_result quern__resource_register(quern_world *world, quern_resource *out_resource,
-                                             const char *name, std::initializer_list<quern_field> fields)
+                                             const char *name, const quern__field_list &fields)
 {
     const auto def = quern__def_of<T, quern_resource_def>(name, fields);
     return quern_resource_register(world, &def, out_resource);

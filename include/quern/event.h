@@ -97,7 +97,7 @@ QUERN_API const char *quern_event_name(const quern_world *world, quern_event eve
 /** Registers a C type with described fields as an event; see QUERN_COMPONENT_REGISTER_FIELDS. */
 #ifdef __cplusplus
 #define QUERN_EVENT_REGISTER_FIELDS(world, out_event, type, ...) \
-    quern__event_register<type>((world), (out_event), #type, QUERN_FIELDS(type, __VA_ARGS__))
+    quern__event_register<type>((world), (out_event), #type, QUERN__FIELD_LIST(type, __VA_ARGS__))
 #else
 #define QUERN_EVENT_REGISTER_FIELDS(world, out_event, type, ...)                                          \
     quern_event_register((world),                                                                         \
@@ -374,7 +374,7 @@ QUERN_API void quern_event_reader_destroy(quern_event_reader *reader);
 
 template <typename T>
 inline quern_result quern__event_register(quern_world *world, quern_event *out_event, const char *name,
-                                          std::initializer_list<quern_field> fields)
+                                          const quern__field_list &fields)
 {
     const auto def = quern__def_of<T, quern_event_def>(name, fields);
     return quern_event_register(world, &def, out_event);

@@ -102,13 +102,13 @@ template <typename T> struct description {
 
 /** Describes the fields of a type, at namespace scope outside of any namespace, before the type is used:
  * `QUERN_DESCRIBE(game::Position, x, y)`. QUERN_FIELDS lists what a field may be. */
-#define QUERN_DESCRIBE(type, ...)                                         \
-    template <> struct quern::description<type> {                         \
-        static void list(quern_field *out)                                \
-        {                                                                 \
-            const quern_field fields[] = QUERN_FIELDS(type, __VA_ARGS__); \
-            std::memcpy(out, fields, sizeof fields);                      \
-        }                                                                 \
+#define QUERN_DESCRIBE(type, ...)                                                   \
+    template <> struct quern::description<type> {                                   \
+        static void list(quern_field *out)                                          \
+        {                                                                           \
+            const quern__field_list fields = QUERN__FIELD_LIST(type, __VA_ARGS__);  \
+            std::memcpy(out, fields.first, sizeof *out *std::size_t{fields.count}); \
+        }                                                                           \
     }
 
 /** Required components of a type. Specialised by QUERN_REQUIRE. */

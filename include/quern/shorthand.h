@@ -124,18 +124,17 @@ static inline void quern__must(quern_result result, const char *call, const char
  * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. If a
  * column needs another term, such as quern_term_if_disabled, add the system by quern_schedule_add_system, with the
  * name as `.run` and the terms of the columns first in `.terms`. */
-#define QUERN_SYSTEM(name, ...)                                                                   \
-    static void name##_rows(quern_context *context, const quern_view *view,                       \
-                            uint32_t count QUERN__EACH(QUERN__COLUMN_PARAMETER, __VA_ARGS__));    \
-    static void name(quern_context *context, const quern_view *view)                              \
-    {                                                                                             \
-        name##_rows(context, view, view->count QUERN__EACH(QUERN__COLUMN_ARGUMENT, __VA_ARGS__)); \
-    }                                                                                             \
-    QUERN__UNUSED static const quern_value name##_columns[] = {                                   \
-        QUERN__EACH(QUERN__COLUMN_VALUE, __VA_ARGS__)};                                           \
-    static void name##_rows(                                                                      \
-        QUERN__UNUSED quern_context *context, QUERN__UNUSED const quern_view *view,               \
-        QUERN__UNUSED const uint32_t count QUERN__EACH(QUERN__UNUSED_PARAMETER, __VA_ARGS__))
+#ifdef __cplusplus
+#define QUERN_SYSTEM(name, ...)                                                         \
+    static_assert(!QUERN__HAS_TOO_MANY_COLUMNS(__VA_ARGS__), QUERN__AT_MOST_8_COLUMNS); \
+    static_assert(!QUERN__LACKS_PARENTHESES(__VA_ARGS__), QUERN__WRITE_PARENTHESES);    \
+    QUERN__SYSTEM(name, __VA_ARGS__)
+#else
+#define QUERN_SYSTEM(name, ...)                                                          \
+    _Static_assert(!QUERN__HAS_TOO_MANY_COLUMNS(__VA_ARGS__), QUERN__AT_MOST_8_COLUMNS); \
+    _Static_assert(!QUERN__LACKS_PARENTHESES(__VA_ARGS__), QUERN__WRITE_PARENTHESES);    \
+    QUERN__SYSTEM(name, __VA_ARGS__)
+#endif
 
 /** Loops over the rows of a system's view: `i` runs from 0 to count - 1. */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the argument is a declarator */
@@ -161,7 +160,14 @@ static inline void quern__must(quern_result result, const char *call, const char
 
 /** Registers a C type with described fields, like QUERN_COMPONENT_REGISTER_FIELDS, without returning the handle:
  * `QUERN_REGISTER(world, Position, x, y)`. */
-#define QUERN_REGISTER(world, ...) QUERN__REGISTER(world, __VA_ARGS__)
+#ifdef __cplusplus
+#define QUERN_REGISTER(world, type, ...)                                       \
+    (quern__component_register<type>((world), &quern__ignored_handle(), #type, \
+                                     QUERN__FIELD_LIST(type, __VA_ARGS__)))
+#else
+#define QUERN_REGISTER(world, type, ...) \
+    QUERN_COMPONENT_REGISTER_FIELDS(world, &(quern_component){0}, type, __VA_ARGS__)
+#endif
 
 /** Registers tags by their names: `QUERN_REGISTER_TAGS(world, Enemy, Burning)`. Errors and threads: as
  * quern_component_register; the tags before the one that fails are registered. */
@@ -234,7 +240,17 @@ static inline void quern__must(quern_result result, const char *call, const char
 /* Expands macro(0, Type, name) macro(1, Type, name) ... for tuples (Type, name). */
 /* clang-format off */
 #define QUERN__UNPACK(...) __VA_ARGS__
-#define QUERN__CALL(macro, arguments) macro arguments
+/* Leaves out arguments that are no such tuples. */
+#define QUERN__CALL(macro, arguments) QUERN__CALL_COUNTED(QUERN__COUNT arguments, macro, arguments)
+#define QUERN__CALL_COUNTED(count, macro, arguments) QUERN__CALL_OF(count, macro, arguments)
+#define QUERN__CALL_OF(count, macro, arguments) QUERN__CALL_##count(macro, arguments)
+#define QUERN__CALL_2(macro, arguments)
+#define QUERN__CALL_3(macro, arguments) macro arguments
+#define QUERN__CALL_4(macro, arguments)
+#define QUERN__CALL_5(macro, arguments)
+#define QUERN__CALL_6(macro, arguments)
+#define QUERN__CALL_7(macro, arguments)
+#define QUERN__CALL_8(macro, arguments)
 #define QUERN__EACH(macro, ...) QUERN__JOIN(QUERN__EACH_, QUERN__COUNT(__VA_ARGS__))(macro, __VA_ARGS__)
 #define QUERN__EACH_1(m, a) QUERN__CALL(m, (0, QUERN__UNPACK a))
 #define QUERN__EACH_2(m, a, b) QUERN__EACH_1(m, a) QUERN__CALL(m, (1, QUERN__UNPACK b))
@@ -246,6 +262,15 @@ static inline void quern__must(quern_result result, const char *call, const char
     QUERN__EACH_6(m, a, b, c, d, e, f) QUERN__CALL(m, (6, QUERN__UNPACK g))
 #define QUERN__EACH_8(m, a, b, c, d, e, f, g, h) \
     QUERN__EACH_7(m, a, b, c, d, e, f, g) QUERN__CALL(m, (7, QUERN__UNPACK h))
+/* Columns beyond the limit are left out. */
+#define QUERN__EACH_9(m, a, b, c, d, e, f, g, h, ...) QUERN__EACH_8(m, a, b, c, d, e, f, g, h)
+#define QUERN__EACH_10 QUERN__EACH_9
+#define QUERN__EACH_11 QUERN__EACH_9
+#define QUERN__EACH_12 QUERN__EACH_9
+#define QUERN__EACH_13 QUERN__EACH_9
+#define QUERN__EACH_14 QUERN__EACH_9
+#define QUERN__EACH_15 QUERN__EACH_9
+#define QUERN__EACH_16 QUERN__EACH_9
 /* clang-format on */
 
 #if defined(__GNUC__)
@@ -260,9 +285,36 @@ static inline void quern__must(quern_result result, const char *call, const char
 #endif
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types and declarator parts */
+#define QUERN__ONE_MORE(i, type, name)         +1
 #define QUERN__COLUMN_PARAMETER(i, type, name) , type *QUERN__RESTRICT name
 #define QUERN__UNUSED_PARAMETER(i, type, name) , QUERN__UNUSED type *QUERN__RESTRICT name
 #define QUERN__COLUMN_ARGUMENT(i, type, name)  , QUERN_COLUMN(view, i, type)
+
+#define QUERN__SYSTEM(name, ...)                                                                  \
+    static void name##_rows(quern_context *context, const quern_view *view,                       \
+                            uint32_t count QUERN__EACH(QUERN__COLUMN_PARAMETER, __VA_ARGS__));    \
+    static void name(quern_context *context, const quern_view *view)                              \
+    {                                                                                             \
+        name##_rows(context, view, view->count QUERN__EACH(QUERN__COLUMN_ARGUMENT, __VA_ARGS__)); \
+    }                                                                                             \
+    QUERN__UNUSED static const quern_value name##_columns[] = {                                   \
+        QUERN__EACH(QUERN__COLUMN_VALUE, __VA_ARGS__)};                                           \
+    static void name##_rows(                                                                      \
+        QUERN__UNUSED quern_context *context, QUERN__UNUSED const quern_view *view,               \
+        QUERN__UNUSED const uint32_t count QUERN__EACH(QUERN__UNUSED_PARAMETER, __VA_ARGS__))
+
+/* What QUERN_SYSTEM refuses, and the sentences of the errors. QUERN__SYSTEM leaves out such columns, so that only their use
+ * causes further errors. */
+#define QUERN__HAS_TOO_MANY_COLUMNS(...) (QUERN__COUNT(__VA_ARGS__) > 8)
+#define QUERN__LACKS_PARENTHESES(...)  \
+    (QUERN__COUNT(__VA_ARGS__) <= 8 && \
+     (0 QUERN__EACH(QUERN__ONE_MORE, __VA_ARGS__)) < QUERN__COUNT(__VA_ARGS__))
+#define QUERN__AT_MOST_8_COLUMNS                                           \
+    "QUERN_SYSTEM has at most 8 columns: list further terms in .terms of " \
+    "QUERN_ADD_SYSTEM, and fetch their values by QUERN_COLUMN"
+#define QUERN__WRITE_PARENTHESES                                                \
+    "QUERN_SYSTEM: write each column in parentheses, as in QUERN_SYSTEM(move, " \
+    "(Position, p), (const Velocity, v))"
 
 #ifdef __cplusplus
 
@@ -282,7 +334,7 @@ template <typename T> quern_value quern__value_of(const char *name, const T &val
 /* Where a call stores a handle that the program does not ask for. */
 inline quern_component &quern__ignored_handle(quern_component &&handle = {})
 {
-    return handle;
+    return static_cast<quern_component &>(handle);
 }
 /* Keeps a quern_value while a call uses it. */
 struct quern__value_keeper {
@@ -341,9 +393,6 @@ inline quern_result quern__add_system_of(quern_schedule *schedule, const quern_s
 #define QUERN__POINTER_TO(...)                 static_cast<__VA_ARGS__ *>
 #define QUERN__SET(target, entity, type, ...) \
     (quern__set_typed_of((target), (entity), QUERN__VALUE(type, __VA_ARGS__)))
-#define QUERN__REGISTER(world, type, ...)                                      \
-    (quern__component_register<type>((world), &quern__ignored_handle(), #type, \
-                                     QUERN_FIELDS(type, __VA_ARGS__)))
 #define QUERN__ADD_SYSTEM(schedule, name, ...)                                                    \
     (quern__add_system_of((schedule), quern_system_def{__VA_ARGS__}, #name, name, name##_columns, \
                           sizeof name##_columns / sizeof name##_columns[0]))
@@ -370,8 +419,6 @@ inline quern_result quern__add_system_of(quern_schedule *schedule, const quern_s
      sizeof((const quern_value[]){__VA_ARGS__}) / sizeof(quern_value))
 #define QUERN__SET(target, entity, type, ...) \
     QUERN__CHOOSE(target, set_typed)((target), (entity), &QUERN__VALUE(type, __VA_ARGS__))
-#define QUERN__REGISTER(world, type, ...) \
-    QUERN_COMPONENT_REGISTER_FIELDS(world, &(quern_component){0}, type, __VA_ARGS__)
 #define QUERN__ADD_SYSTEM(schedule, name_, ...)                                                            \
     (quern__schedule_add_typed((schedule), &(const quern_system_def){.name = #name_, __VA_ARGS__}, #name_, \
                                name_, name_##_columns,                                                     \

@@ -105,12 +105,12 @@ typedef struct quern_field {
  * names.
  *
  * A field is a bool, integer, enum, float, double or quern_entity, or a fixed array of these; an array of
- * char is an array of small integers. List the fields of a nested struct one by one (`place.x`), and those
- * of each element of an array of structs (`slots[0].count`). Any other type, such as a pointer, does not
- * compile. */
-#define QUERN_FIELDS(type, ...)                                                   \
-    {                                                                             \
-        QUERN__JOIN(QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(type, __VA_ARGS__) \
+ * char is an array of small integers. List the fields of a nested struct one by one (`place.x`), those of each
+ * element of an array of structs (`slots[0].count`), and the rows of an array with two dimensions (`grid[0]`). Any
+ * other type, such as a pointer, does not compile. */
+#define QUERN_FIELDS(type, ...)                                                                 \
+    {                                                                                           \
+        QUERN__JOIN(QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(QUERN__FIELD, type, __VA_ARGS__) \
     }
 
 /** Initialises one quern_field, for lists in which some fields have more than a name:
@@ -175,6 +175,93 @@ template <typename T> struct quern__field_of {
     static constexpr uint32_t count = static_cast<uint32_t>(sizeof(T) / sizeof(element));
 };
 
+/* Mistakes in a description of fields. They are counted in a whole list, and not asserted for each field, because compilers
+ * repeat all nested macros of an expression with each error. A field with a mistake has no type, and the mistake as its
+ * offset. */
+enum class quern__field_mistake : uint32_t { none, missing, pointer, type };
+
+/* A field of this type, at this offset: what QUERN__FIND returns. */
+template <typename T> struct quern__found_field {
+    using type = T;
+    uint32_t offset_bytes;
+};
+
+template <typename Owner, typename F> constexpr quern__field_mistake quern__mistake_of()
+{
+    if constexpr (!std::is_invocable<F, Owner *>::value) {
+        return quern__field_mistake::missing;
+    } else {
+        using element =
+            std::remove_cv_t<std::remove_extent_t<typename std::invoke_result_t<F, Owner *>::type>>;
+        if (std::is_pointer<element>::value) return quern__field_mistake::pointer;
+        return std::is_integral<element>::value || std::is_enum<element>::value ||
+                       std::is_same<element, float>::value || std::is_same<element, double>::value ||
+                       std::is_same<element, quern_entity>::value
+                   ? quern__field_mistake::none
+                   : quern__field_mistake::type;
+    }
+}
+
+template <typename Owner, typename F> constexpr quern_field quern__marked_field(const char *name, F find)
+{
+    constexpr auto mistake = quern__mistake_of<Owner, F>();
+    if constexpr (mistake == quern__field_mistake::none) {
+        using field = quern__field_of<typename std::invoke_result_t<F, Owner *>::type>;
+        return {name, field::type, find(static_cast<Owner *>(nullptr)).offset_bytes, field::count};
+    } else {
+        return {name, quern_field_type{}, static_cast<uint32_t>(mistake), 0};
+    }
+}
+
+#define QUERN__HAS_NO_FIELD \
+    "quern: the type lacks a field that its description lists, or the field is private"
+#define QUERN__IS_POINTER "quern: a pointer is no field: what it points to is not part of the value"
+#define QUERN__IS_NO_FIELD                                                                                \
+    "quern: a field is a bool, integer, enum, float, double or quern_entity, or a fixed array of these: " \
+    "list the elements of other arrays, and the members of structs, one by one"
+
+/* An element of QUERN_FIELDS, which has no list in which it could be checked. */
+template <typename Owner, typename F> constexpr quern_field quern__good_field(const char *name, F find)
+{
+    constexpr auto mistake = quern__mistake_of<Owner, F>();
+    static_assert(mistake != quern__field_mistake::missing, QUERN__HAS_NO_FIELD);
+    static_assert(mistake != quern__field_mistake::pointer, QUERN__IS_POINTER);
+    static_assert(mistake != quern__field_mistake::type, QUERN__IS_NO_FIELD);
+    return quern__marked_field<Owner>(name, find);
+}
+
+/* Fields with static storage duration. */
+struct quern__field_list {
+    const quern_field *first;
+    uint32_t count;
+};
+
+template <std::size_t count>
+constexpr bool quern__has_mistake(const quern_field (&fields)[count], quern__field_mistake mistake)
+{
+    for (const quern_field &field : fields)
+        if (field.type == quern_field_type{} && field.offset_bytes == static_cast<uint32_t>(mistake))
+            return true;
+    return false;
+}
+
+/* A quern__field_list of the fields of a type. */
+#define QUERN__FIELD_LIST(owner, ...)                                                             \
+    ([]() -> quern__field_list {                                                                  \
+        static constexpr quern_field quern__list[] = {QUERN__JOIN(                                \
+            QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(QUERN__MARKED_FIELD, owner, __VA_ARGS__)}; \
+        constexpr bool quern__has_fields =                                                        \
+                           !quern__has_mistake(quern__list, quern__field_mistake::missing),       \
+                       quern__has_no_pointers =                                                   \
+                           !quern__has_mistake(quern__list, quern__field_mistake::pointer),       \
+                       quern__has_field_types =                                                   \
+                           !quern__has_mistake(quern__list, quern__field_mistake::type);          \
+        static_assert(quern__has_fields, QUERN__HAS_NO_FIELD);                                    \
+        static_assert(quern__has_no_pointers, QUERN__IS_POINTER);                                 \
+        static_assert(quern__has_field_types, QUERN__IS_NO_FIELD);                                \
+        return {quern__list, static_cast<uint32_t>(sizeof quern__list / sizeof *quern__list)};    \
+    }())
+
 template <typename T> constexpr uint32_t quern__text_bytes()
 {
     using text = std::remove_reference_t<T>;
@@ -187,11 +274,13 @@ template <typename T> constexpr uint32_t quern__text_bytes()
 /* clang-format off */
 #define QUERN__FIELD_OF(owner, field) \
     quern__field_of<std::remove_reference_t<decltype(std::declval<owner &>().field)>>
-#define QUERN__FIELD(owner, field) \
-    { \
-        #field, QUERN__FIELD_OF(owner, field)::type, static_cast<uint32_t>(offsetof(owner, field)), \
-            QUERN__FIELD_OF(owner, field)::count \
+/* A lambda that returns the offset and the type of a field. It cannot be called if there is none. */
+#define QUERN__FIND(field) \
+    [](auto *quern__owner) -> quern__found_field<std::remove_reference_t<decltype(quern__owner->field)>> { \
+        return {static_cast<uint32_t>(offsetof(std::remove_pointer_t<decltype(quern__owner)>, field))}; \
     }
+#define QUERN__FIELD(owner, field)        quern__good_field<owner>(#field, QUERN__FIND(field))
+#define QUERN__MARKED_FIELD(owner, field) quern__marked_field<owner>(#field, QUERN__FIND(field))
 #define QUERN__MEMBERS(owner, field) \
     .name = #field, .type = QUERN__FIELD_OF(owner, field)::type, \
     .offset_bytes = static_cast<uint32_t>(offsetof(owner, field)), \
@@ -205,8 +294,11 @@ template <typename T> constexpr uint32_t quern__text_bytes()
 
 #else
 
-/* Compilers name this type in the error for a pointer field: it does not convert to an enumerator. */
+/* Compilers name these types in the errors for fields: they do not convert to an enumerator. */
 struct quern__a_pointer_is_no_field {
+    char nothing;
+};
+struct quern__a_field_is_a_number_an_entity_or_an_array_with_one_dimension_of_these {
     char nothing;
 };
 
@@ -254,10 +346,12 @@ struct quern__a_pointer_is_no_field {
     .name = #field, \
     .type = _Generic(&((owner *)0)->field, \
                      QUERN__FIELD_POINTERS(((struct quern__a_pointer_is_no_field){0})), \
-                     default: _Generic(((owner *)0)->field, QUERN__FIELD_TYPES(), QUERN__FIELD_TYPES(*))), \
+                     default: _Generic(((owner *)0)->field, QUERN__FIELD_TYPES(), QUERN__FIELD_TYPES(*), \
+                         default: ((struct \
+                             quern__a_field_is_a_number_an_entity_or_an_array_with_one_dimension_of_these){0}))), \
     .offset_bytes = (uint32_t)offsetof(owner, field), \
     .count = (uint32_t)(sizeof(((owner *)0)->field) / \
-                        (_Generic(((owner *)0)->field, QUERN__FIELD_BYTES(), QUERN__FIELD_BYTES(*))))
+                        (_Generic(((owner *)0)->field, QUERN__FIELD_BYTES(), QUERN__FIELD_BYTES(*), default: 1)))
 #define QUERN__FIELD(owner, field) \
     { \
         QUERN__MEMBERS(owner, field) \
@@ -290,70 +384,71 @@ struct quern__a_pointer_is_no_field {
         a54, a55, a56, a57, a58, a59, a60, a61, a62, a63, a64, count, ...) \
     count
 
-#define QUERN__FIELDS_1(t, f) QUERN__FIELD(t, f)
-#define QUERN__FIELDS_2(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_1(t, __VA_ARGS__)
-#define QUERN__FIELDS_3(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_2(t, __VA_ARGS__)
-#define QUERN__FIELDS_4(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_3(t, __VA_ARGS__)
-#define QUERN__FIELDS_5(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_4(t, __VA_ARGS__)
-#define QUERN__FIELDS_6(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_5(t, __VA_ARGS__)
-#define QUERN__FIELDS_7(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_6(t, __VA_ARGS__)
-#define QUERN__FIELDS_8(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_7(t, __VA_ARGS__)
-#define QUERN__FIELDS_9(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_8(t, __VA_ARGS__)
-#define QUERN__FIELDS_10(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_9(t, __VA_ARGS__)
-#define QUERN__FIELDS_11(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_10(t, __VA_ARGS__)
-#define QUERN__FIELDS_12(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_11(t, __VA_ARGS__)
-#define QUERN__FIELDS_13(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_12(t, __VA_ARGS__)
-#define QUERN__FIELDS_14(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_13(t, __VA_ARGS__)
-#define QUERN__FIELDS_15(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_14(t, __VA_ARGS__)
-#define QUERN__FIELDS_16(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_15(t, __VA_ARGS__)
-#define QUERN__FIELDS_17(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_16(t, __VA_ARGS__)
-#define QUERN__FIELDS_18(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_17(t, __VA_ARGS__)
-#define QUERN__FIELDS_19(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_18(t, __VA_ARGS__)
-#define QUERN__FIELDS_20(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_19(t, __VA_ARGS__)
-#define QUERN__FIELDS_21(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_20(t, __VA_ARGS__)
-#define QUERN__FIELDS_22(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_21(t, __VA_ARGS__)
-#define QUERN__FIELDS_23(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_22(t, __VA_ARGS__)
-#define QUERN__FIELDS_24(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_23(t, __VA_ARGS__)
-#define QUERN__FIELDS_25(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_24(t, __VA_ARGS__)
-#define QUERN__FIELDS_26(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_25(t, __VA_ARGS__)
-#define QUERN__FIELDS_27(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_26(t, __VA_ARGS__)
-#define QUERN__FIELDS_28(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_27(t, __VA_ARGS__)
-#define QUERN__FIELDS_29(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_28(t, __VA_ARGS__)
-#define QUERN__FIELDS_30(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_29(t, __VA_ARGS__)
-#define QUERN__FIELDS_31(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_30(t, __VA_ARGS__)
-#define QUERN__FIELDS_32(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_31(t, __VA_ARGS__)
-#define QUERN__FIELDS_33(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_32(t, __VA_ARGS__)
-#define QUERN__FIELDS_34(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_33(t, __VA_ARGS__)
-#define QUERN__FIELDS_35(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_34(t, __VA_ARGS__)
-#define QUERN__FIELDS_36(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_35(t, __VA_ARGS__)
-#define QUERN__FIELDS_37(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_36(t, __VA_ARGS__)
-#define QUERN__FIELDS_38(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_37(t, __VA_ARGS__)
-#define QUERN__FIELDS_39(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_38(t, __VA_ARGS__)
-#define QUERN__FIELDS_40(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_39(t, __VA_ARGS__)
-#define QUERN__FIELDS_41(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_40(t, __VA_ARGS__)
-#define QUERN__FIELDS_42(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_41(t, __VA_ARGS__)
-#define QUERN__FIELDS_43(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_42(t, __VA_ARGS__)
-#define QUERN__FIELDS_44(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_43(t, __VA_ARGS__)
-#define QUERN__FIELDS_45(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_44(t, __VA_ARGS__)
-#define QUERN__FIELDS_46(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_45(t, __VA_ARGS__)
-#define QUERN__FIELDS_47(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_46(t, __VA_ARGS__)
-#define QUERN__FIELDS_48(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_47(t, __VA_ARGS__)
-#define QUERN__FIELDS_49(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_48(t, __VA_ARGS__)
-#define QUERN__FIELDS_50(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_49(t, __VA_ARGS__)
-#define QUERN__FIELDS_51(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_50(t, __VA_ARGS__)
-#define QUERN__FIELDS_52(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_51(t, __VA_ARGS__)
-#define QUERN__FIELDS_53(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_52(t, __VA_ARGS__)
-#define QUERN__FIELDS_54(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_53(t, __VA_ARGS__)
-#define QUERN__FIELDS_55(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_54(t, __VA_ARGS__)
-#define QUERN__FIELDS_56(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_55(t, __VA_ARGS__)
-#define QUERN__FIELDS_57(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_56(t, __VA_ARGS__)
-#define QUERN__FIELDS_58(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_57(t, __VA_ARGS__)
-#define QUERN__FIELDS_59(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_58(t, __VA_ARGS__)
-#define QUERN__FIELDS_60(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_59(t, __VA_ARGS__)
-#define QUERN__FIELDS_61(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_60(t, __VA_ARGS__)
-#define QUERN__FIELDS_62(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_61(t, __VA_ARGS__)
-#define QUERN__FIELDS_63(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_62(t, __VA_ARGS__)
-#define QUERN__FIELDS_64(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_63(t, __VA_ARGS__)
+/* A list of m(t, f) for each field f. */
+#define QUERN__FIELDS_1(m, t, f) m(t, f)
+#define QUERN__FIELDS_2(m, t, f, ...) m(t, f), QUERN__FIELDS_1(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_3(m, t, f, ...) m(t, f), QUERN__FIELDS_2(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_4(m, t, f, ...) m(t, f), QUERN__FIELDS_3(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_5(m, t, f, ...) m(t, f), QUERN__FIELDS_4(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_6(m, t, f, ...) m(t, f), QUERN__FIELDS_5(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_7(m, t, f, ...) m(t, f), QUERN__FIELDS_6(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_8(m, t, f, ...) m(t, f), QUERN__FIELDS_7(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_9(m, t, f, ...) m(t, f), QUERN__FIELDS_8(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_10(m, t, f, ...) m(t, f), QUERN__FIELDS_9(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_11(m, t, f, ...) m(t, f), QUERN__FIELDS_10(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_12(m, t, f, ...) m(t, f), QUERN__FIELDS_11(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_13(m, t, f, ...) m(t, f), QUERN__FIELDS_12(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_14(m, t, f, ...) m(t, f), QUERN__FIELDS_13(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_15(m, t, f, ...) m(t, f), QUERN__FIELDS_14(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_16(m, t, f, ...) m(t, f), QUERN__FIELDS_15(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_17(m, t, f, ...) m(t, f), QUERN__FIELDS_16(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_18(m, t, f, ...) m(t, f), QUERN__FIELDS_17(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_19(m, t, f, ...) m(t, f), QUERN__FIELDS_18(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_20(m, t, f, ...) m(t, f), QUERN__FIELDS_19(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_21(m, t, f, ...) m(t, f), QUERN__FIELDS_20(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_22(m, t, f, ...) m(t, f), QUERN__FIELDS_21(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_23(m, t, f, ...) m(t, f), QUERN__FIELDS_22(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_24(m, t, f, ...) m(t, f), QUERN__FIELDS_23(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_25(m, t, f, ...) m(t, f), QUERN__FIELDS_24(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_26(m, t, f, ...) m(t, f), QUERN__FIELDS_25(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_27(m, t, f, ...) m(t, f), QUERN__FIELDS_26(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_28(m, t, f, ...) m(t, f), QUERN__FIELDS_27(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_29(m, t, f, ...) m(t, f), QUERN__FIELDS_28(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_30(m, t, f, ...) m(t, f), QUERN__FIELDS_29(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_31(m, t, f, ...) m(t, f), QUERN__FIELDS_30(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_32(m, t, f, ...) m(t, f), QUERN__FIELDS_31(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_33(m, t, f, ...) m(t, f), QUERN__FIELDS_32(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_34(m, t, f, ...) m(t, f), QUERN__FIELDS_33(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_35(m, t, f, ...) m(t, f), QUERN__FIELDS_34(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_36(m, t, f, ...) m(t, f), QUERN__FIELDS_35(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_37(m, t, f, ...) m(t, f), QUERN__FIELDS_36(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_38(m, t, f, ...) m(t, f), QUERN__FIELDS_37(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_39(m, t, f, ...) m(t, f), QUERN__FIELDS_38(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_40(m, t, f, ...) m(t, f), QUERN__FIELDS_39(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_41(m, t, f, ...) m(t, f), QUERN__FIELDS_40(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_42(m, t, f, ...) m(t, f), QUERN__FIELDS_41(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_43(m, t, f, ...) m(t, f), QUERN__FIELDS_42(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_44(m, t, f, ...) m(t, f), QUERN__FIELDS_43(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_45(m, t, f, ...) m(t, f), QUERN__FIELDS_44(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_46(m, t, f, ...) m(t, f), QUERN__FIELDS_45(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_47(m, t, f, ...) m(t, f), QUERN__FIELDS_46(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_48(m, t, f, ...) m(t, f), QUERN__FIELDS_47(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_49(m, t, f, ...) m(t, f), QUERN__FIELDS_48(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_50(m, t, f, ...) m(t, f), QUERN__FIELDS_49(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_51(m, t, f, ...) m(t, f), QUERN__FIELDS_50(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_52(m, t, f, ...) m(t, f), QUERN__FIELDS_51(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_53(m, t, f, ...) m(t, f), QUERN__FIELDS_52(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_54(m, t, f, ...) m(t, f), QUERN__FIELDS_53(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_55(m, t, f, ...) m(t, f), QUERN__FIELDS_54(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_56(m, t, f, ...) m(t, f), QUERN__FIELDS_55(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_57(m, t, f, ...) m(t, f), QUERN__FIELDS_56(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_58(m, t, f, ...) m(t, f), QUERN__FIELDS_57(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_59(m, t, f, ...) m(t, f), QUERN__FIELDS_58(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_60(m, t, f, ...) m(t, f), QUERN__FIELDS_59(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_61(m, t, f, ...) m(t, f), QUERN__FIELDS_60(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_62(m, t, f, ...) m(t, f), QUERN__FIELDS_61(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_63(m, t, f, ...) m(t, f), QUERN__FIELDS_62(m, t, __VA_ARGS__)
+#define QUERN__FIELDS_64(m, t, f, ...) m(t, f), QUERN__FIELDS_63(m, t, __VA_ARGS__)
 /* clang-format on */
 
 #endif

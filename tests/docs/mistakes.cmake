@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DROOT=... -DCXX_COMPILER=... -DBUILD=... -P mistakes.cmake: fails unless the compiler rejects common mistakes in
-# uses of <quern/quern.hpp> with a sentence that says what to do as its first error, and no long list of others.
+# uses of <quern/quern.hpp>, and of the macros of C in both languages, with a sentence that says what to do as its first
+# error, and no long list of others.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/compile.cmake)
 
@@ -12,27 +13,36 @@ struct Event { int x; };\nstruct Free { float x; };\nstruct Option {};\nvoid f(q
 
 set(command ${CXX_COMPILER} -std=c++17 -fsyntax-only -fdiagnostics-color=never)
 
-function(expect_accepted call)
-  compile(${BUILD}/mistakes.cpp "${program}${call};\n}" result output ${command})
-  if(NOT result EQUAL 0)
-    message(FATAL_ERROR "this does not compile:\n${call}\n${output}")
-  endif()
-endfunction()
-
-function(expect_mistake words call)
-  compile(${BUILD}/mistakes.cpp "${program}${call};\n}" result output ${command})
+# expect_error(CODE WORDS LIMIT COMMAND...): the first error has the words, and there are at most LIMIT lines.
+function(expect_error code words limit)
+  compile(${BUILD}/mistakes.cpp "${code}" result output ${ARGN})
   if(result EQUAL 0)
-    message(SEND_ERROR "this compiles, and must not:\n${call}")
+    message(SEND_ERROR "this compiles, and must not:\n${code}")
   endif()
   string(REGEX MATCH "error: [^\n]*" first "${output}")
-  if(NOT first MATCHES "quern: [^\n]*${words}")
-    message(SEND_ERROR "the first error of\n${call}\nlacks '${words}':\n${output}")
+  if(NOT first MATCHES "${words}")
+    message(SEND_ERROR "the first error of\n${code}\nlacks '${words}':\n${output}")
   endif()
   string(REGEX MATCHALL "\n" lines "${output}")
   list(LENGTH lines count)
-  if(count GREATER 15)
-    message(SEND_ERROR "the errors of\n${call}\nhave ${count} lines:\n${output}")
+  if(count GREATER limit)
+    message(SEND_ERROR "the errors of\n${code}\nhave ${count} lines:\n${output}")
   endif()
+endfunction()
+
+function(expect_code_accepted code)
+  compile(${BUILD}/mistakes.cpp "${code}" result output ${ARGN})
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "this does not compile:\n${code}\n${output}")
+  endif()
+endfunction()
+
+function(expect_accepted call)
+  expect_code_accepted("${program}${call};\n}" ${command})
+endfunction()
+
+function(expect_mistake words call)
+  expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 15 ${command})
 endfunction()
 
 expect_accepted("app.add(\"a\", [](Position &p, const Free *, quern::seconds dt, quern::context, quern_entity) { p.x += dt; })")
@@ -56,3 +66,41 @@ expect_mistake("a quern::context" "app.add_once(\"a\", [](Position &) {})")
 expect_mistake("const Event" "app.add_events(\"a\", [](Event &) {})")
 expect_mistake("options come last" "quern::query<Position> other(app, quern::phase{0})")
 expect_mistake("same type" "app.create(Position{1}, Position{2})")
+
+# Descriptions of fields.
+set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")
+set(registers "quern_result f(quern_world *world) { return QUERN_REGISTER(world, Position, ")
+expect_code_accepted("${types}QUERN_DESCRIBE(Position, x);\n${registers}x, grid[0], grid[1]); }" ${command})
+foreach(fields "x, z" "z")
+  expect_error("${types}QUERN_DESCRIBE(Position, ${fields});" "quern: the type lacks a field" 15 ${command})
+  expect_error("${types}${registers}${fields}); }" "quern: the type lacks a field" 15 ${command})
+endforeach()
+expect_error("${types}QUERN_DESCRIBE(Position, x, owner);" "quern: a pointer is no field" 15 ${command})
+expect_error("${types}${registers}grid); }" "quern: a field is a bool[^\n]*list the elements" 15 ${command})
+
+# Macros that C and C++ share.
+set(types "#include <quern/quern.h>\ntypedef struct Position { float x, grid[2][3]; } Position;\n")
+set(body "{ QUERN_ROWS(row) a[row].x = b[row].x; }")
+foreach(language c c++)
+  set(shared ${command})
+  if(language STREQUAL "c")
+    set(shared ${CXX_COMPILER} -x c -std=c11 -fsyntax-only -fdiagnostics-color=never)
+  endif()
+  set(eight "(Position, a), (const Position, b), (Position, c), (Position, d), (Position, e), (Position, f), (Position, g),
+(Position, h)")
+  expect_code_accepted("${types}QUERN_SYSTEM(move, ${eight}) ${body}" ${shared})
+  expect_error("${types}QUERN_SYSTEM(move, ${eight}, (Position, i)) ${body}" "at most 8 columns" 15 ${shared})
+  expect_error("${types}QUERN_SYSTEM(move, Position, a) { a[0].x = 1; }" "each column in parentheses" 15 ${shared})
+  expect_error("${types}QUERN_SYSTEM(move, (Position, a), const Position *b) ${body}" "each column in parentheses" 15
+               ${shared})
+  expect_error("${types}QUERN_SYSTEM(move, (Position a)) { a[0].x = 1; }" "each column in parentheses" 15 ${shared})
+  expect_error("${types}QUERN_SYSTEM(move, ) {}" "each column in parentheses" 15 ${shared})
+  expect_error("${types}void set(quern_world *w, quern_entity e, quern_component c);
+void set(quern_world *w, quern_entity e, quern_component c) { QUERN_MUST(quern_entity_set(w, e, c)); }"
+               "too few arguments|no matching function for call to 'quern_entity_set'" 15 ${shared})
+endforeach()
+# C cannot assert in a list, so the name of a type is the sentence, and compilers list all macros in which it is nested.
+set(words quern__a_field_is_a_number_an_entity_or_an_array_with_one_dimension_of_these)
+expect_error("${types}quern_result f(quern_world *world);
+quern_result f(quern_world *world) { return QUERN_REGISTER(world, Position, x, grid); }" ${words} 40 ${CXX_COMPILER} -x c
+             -std=c11 -fsyntax-only -fdiagnostics-color=never)

@@ -416,6 +416,33 @@ class commands {
         return quern::check(quern_commands_unrelate_from(recorder_, source, relation, target));
     }
 
+    /** Records that a component is enabled or disabled; see quern_commands_set_component_enabled. */
+    template <typename T> quern_result set_enabled(quern_entity entity, bool enabled)
+    {
+        return with_component<T>("commands.set_enabled", [&](quern_component component) {
+            return quern_commands_set_component_enabled(recorder_, entity, component, enabled);
+        });
+    }
+    /** Records that an entity is enabled or disabled; see quern_commands_set_enabled. */
+    quern_result set_enabled(quern_entity entity, bool enabled)
+    {
+        return quern::check(quern_commands_set_enabled(recorder_, entity, enabled));
+    }
+    /** Records that an entity gets a name; see quern_commands_set_name. */
+    quern_result set_name(quern_entity entity, const char *name)
+    {
+        return quern::check(quern_commands_set_name(recorder_, entity, name));
+    }
+    /** Records an instance of a prefab; returns the provisional handle of its root, null on failure. See
+     * quern_commands_spawn. */
+    quern_entity spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    {
+        quern_entity root = quern_entity_null();
+        return quern::check(quern_commands_spawn(recorder_, prefab, &def, &root)) == QUERN_OK
+                   ? root
+                   : quern_entity_null();
+    }
+
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
      * quern_commands_set_view. */
     template <typename T>
@@ -548,6 +575,68 @@ class context {
     {
         return quern_context_has(raw_, entity, find<T>());
     }
+    /** Returns whether a component of another entity, declared by quern::lookup, is enabled. */
+    template <typename T> bool is_enabled(quern_entity entity) const
+    {
+        return quern_context_is_component_enabled(raw_, entity, find<T>());
+    }
+    /** Returns the target of a source in a relation, declared by quern::reads_relation; see quern_context_target. */
+    quern_entity target(quern_entity source, quern_relation relation) const
+    {
+        return quern_context_target(raw_, source, relation);
+    }
+    /** Returns whether a source has a target, as above; see quern_context_has_target. */
+    bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
+    {
+        return quern_context_has_target(raw_, source, relation, target);
+    }
+    /** Returns the number of sources of a target, as above; see quern_context_source_count. */
+    uint32_t source_count(quern_entity target, quern_relation relation) const
+    {
+        return quern_context_source_count(raw_, target, relation);
+    }
+    /** Calls the lambda with each source of a target in a relation without `many`, as above, in the order of
+     * quern_context_next_sibling. */
+    template <typename F> void each_source(quern_entity target, quern_relation relation, F &&call) const
+    {
+        quern_entity source = quern_context_first_source(raw_, target, relation);
+        for (; !quern_entity_is_null(source); source = quern_context_next_sibling(raw_, source, relation))
+            call(source);
+    }
+    /** Calls the lambda with each event, a `const T &`, that was published since the system last ran, in order. The
+     * event is declared by quern::reads_events. Refused as quern_context_events. */
+    template <typename T, typename F> void each_event(F &&call) const
+    {
+        quern_event_iterator it{};
+        if (!quern_context_events(raw_, find_event<T>(), &it)) return;
+        while (quern_event_next(&it)) {
+            const T *const values = static_cast<const T *>(it.block.values);
+            for (uint32_t i = 0; i < it.block.count; i++)
+                call(values[i]);
+        }
+    }
+    /** Returns the number of events that each_event passes; see quern_context_event_count. */
+    template <typename T> uint64_t event_count() const
+    {
+        return quern_context_event_count(raw_, find_event<T>());
+    }
+    /** Calls the lambda with the partial result of each view, a `const T &`, in the order of views: in
+     * quern::at_end, for a system with a parameter quern::reduce<T>. See quern_context_partial_at. */
+    template <typename T, typename F> void each_partial(F &&call) const
+    {
+        const uint32_t count = quern_context_partial_count(raw_);
+        for (uint32_t i = 0; i < count; i++)
+            if (const void *partial = quern_context_partial_at(raw_, i))
+                call(*static_cast<const T *>(partial));
+    }
+    /** Returns what happened to the rows of a reaction's view; see quern_context_reaction. */
+    uint32_t reaction() const { return quern_context_reaction(raw_); }
+    /** Returns the index of the thread, from 0; see quern_context_worker_index. */
+    uint32_t worker_index() const { return quern_context_worker_index(raw_); }
+    /** Returns the pool that runs the frame; nullptr without one. See quern_context_jobs. */
+    quern_jobs *jobs() const { return quern_context_jobs(raw_); }
+    /** Returns the world, in exclusive systems; see quern_context_world. */
+    quern_world *world() const { return quern_context_world(raw_); }
     /** Emits an event, declared by quern::emits. */
     template <typename T> bool emit(T &&value) const { return emit_passed(detail::passed<T>(value)); }
     /** Emits a copy of an event, whose type may be named. */
@@ -557,14 +646,20 @@ class context {
     }
 
   private:
-    template <typename T> bool emit_passed(detail::passed<T> &&value) const
+    template <typename> friend class emitter;
+
+    template <typename T> quern_event find_event() const
     {
-        using type = typename detail::passed<T>::type;
         const quern_world *const world = quern__context_world(raw_);
         quern_event event{};
         if (world != nullptr)
-            event.bits = quern__world_find_type(world, QUERN_TYPE_EVENT, detail::type_id<type>());
-        const bool is_emitted = quern_context_emit(raw_, event, value.address(), 1);
+            event.bits = quern__world_find_type(world, QUERN_TYPE_EVENT, detail::type_id<T>());
+        return event;
+    }
+    template <typename T> bool emit_passed(detail::passed<T> &&value) const
+    {
+        using type = typename detail::passed<T>::type;
+        const bool is_emitted = quern_context_emit(raw_, find_event<type>(), value.address(), 1);
         value.end(is_emitted);
         return is_emitted;
     }
@@ -587,6 +682,41 @@ class context {
     }
 
     quern_context *raw_;
+};
+
+/** Emits events of one type: a parameter of lambdas. Found once per view, and declared by being a parameter. Valid until
+ * the callback returns. */
+template <typename E> class emitter {
+    static_assert(std::is_trivially_copyable<E>::value,
+                  "quern: this event has hooks: declare it by quern::emits, and use context.emit");
+
+  public:
+    /** The emitter of a callback; the event is declared by quern::emits. See quern_context_emitter. */
+    explicit emitter(context owner) : raw_(quern_context_emitter(owner, owner.find_event<E>())) {}
+    /** Emits a copy of an event. Returns whether it was emitted; see quern_emit. */
+    bool emit(const E &value) const { return quern_emit(raw_, &value); }
+
+  private:
+    quern_emitter *raw_;
+};
+
+/** The partial result of a view, a parameter of lambdas: a value of zero bytes before the frame, to which each call adds.
+ * `context.each_partial<T>` in quern::at_end passes all of them, in an order that does not depend on threads. See
+ * quern_context_partial. */
+template <typename T> class reduce {
+    static_assert(std::is_trivially_copyable<T>::value && !std::is_empty<T>::value,
+                  "quern: a partial result begins as zero bytes, so it is a trivially copyable type");
+
+  public:
+    /** Refers to a result. */
+    explicit reduce(T *result) : result_(result) {}
+    /** Returns the result. */
+    T &operator*() const { return *result_; }
+    /** Returns the address of the result. */
+    T *operator->() const { return result_; }
+
+  private:
+    T *result_;
 };
 
 /** The time step as a float, a parameter of lambdas. It is read once per view, so that loops over rows vectorise. */
@@ -824,6 +954,54 @@ template <> struct parameter<commands> {
     }
 };
 
+/* reduce<T>: the partial result of the view. */
+template <typename T> struct parameter<reduce<T>> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = T *;
+    static state fetch(quern_context *raw, const quern_view *, uint32_t)
+    {
+        return static_cast<T *>(quern_context_partial(raw));
+    }
+    static reduce<T> at(state result, uint32_t) { return reduce<T>(result); }
+    static reduce<T> whole(quern_context *raw, const quern_view *view, uint32_t term)
+    {
+        return reduce<T>(fetch(raw, view, term));
+    }
+    static quern_result declare(quern_world *, quern_system_def *def)
+    {
+        def->partial_bytes = sizeof(T);
+        return QUERN_OK;
+    }
+};
+
+/* emitter<E>: the emitter of the callback. */
+template <typename E> struct parameter<emitter<E>> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = emitter<E>;
+    static state fetch(quern_context *raw, const quern_view *, uint32_t)
+    {
+        return emitter<E>(context(raw));
+    }
+    static emitter<E> at(state found, uint32_t) { return found; }
+    static emitter<E> whole(quern_context *raw, const quern_view *, uint32_t)
+    {
+        return emitter<E>(context(raw));
+    }
+    static quern_result declare(quern_world *world, quern_system_def *def)
+    {
+        quern_event event{};
+        const quern_result result = detail::find_event<E>(world, &event);
+        return result == QUERN_OK ? detail::append(def->emits, event, "emitter") : result;
+    }
+};
+
+/* Whether a parameter declares more than terms, which only a system can. */
+template <typename A, typename = void> inline constexpr bool has_declaration = false;
+template <typename A>
+inline constexpr bool has_declaration<
+    A, std::void_t<decltype(parameter<A>::declare(static_cast<quern_world *>(nullptr),
+                                                  static_cast<quern_system_def *>(nullptr)))>> = true;
+
 /* quern::seconds: the time step. */
 template <> struct parameter<seconds> {
     static constexpr bool is_term = false, is_whole = false;
@@ -905,6 +1083,25 @@ template <typename... A> struct lambda<std::tuple<A...>> {
         return result;
     }
 
+    static constexpr bool has_declarations = (has_declaration<A> || ... || false);
+
+    /* Declares what parameters access other than by terms. */
+    static quern_result declare([[maybe_unused]] quern_world *world, [[maybe_unused]] quern_system_def *def)
+    {
+        quern_result result = QUERN_OK;
+        (void)((result = declare_parameter<A>(world, def), result == QUERN_OK) && ...);
+        return result;
+    }
+    template <typename Item>
+    static quern_result declare_parameter([[maybe_unused]] quern_world *world,
+                                          [[maybe_unused]] quern_system_def *def)
+    {
+        if constexpr (has_declaration<Item>)
+            return parameter<Item>::declare(world, def);
+        else
+            return QUERN_OK;
+    }
+
     template <typename F>
     static void run_rows(F &f, const uint32_t count, typename parameter<A>::state... states)
     {
@@ -936,7 +1133,7 @@ template <typename A, typename = void> inline constexpr bool is_parameter = fals
 template <typename A>
 inline constexpr bool is_parameter<A, std::void_t<decltype(parameter<A>::is_term)>> = true;
 
-enum class mistake { none, overloaded, number, reference, value, copied, option, types };
+enum class mistake { none, overloaded, number, reference, value, copied, option, types, loop, captures };
 
 template <typename A> constexpr mistake mistake_of_parameter()
 {
@@ -967,13 +1164,23 @@ template <typename F> constexpr mistake mistake_of_lambda()
         return mistake::overloaded;
 }
 
+/* The same for a lambda that is called outside of systems. */
+template <typename F> constexpr mistake mistake_of_loop()
+{
+    constexpr mistake found = detail::mistake_of_lambda<F>();
+    if constexpr (found == mistake::none)
+        if (lambda_of<std::decay_t<F>>::has_declarations) return mistake::loop;
+    return found;
+}
+
 template <mistake found> constexpr void expect_no()
 {
     constexpr bool has_types = found != mistake::overloaded, has_seconds = found != mistake::number,
                    takes_helpers_by_value = found != mistake::reference,
                    takes_no_component_by_value = found != mistake::value,
                    can_keep = found != mistake::copied, has_options = found != mistake::option,
-                   has_plain_types = found != mistake::types;
+                   has_plain_types = found != mistake::types, is_in_system = found != mistake::loop,
+                   can_call = found != mistake::captures;
     static_assert(has_types,
                   "quern: pass a lambda or a function whose parameters have types: no `auto`, no "
                   "overloaded operator()");
@@ -991,6 +1198,12 @@ template <mistake found> constexpr void expect_no()
     static_assert(
         has_options,
         "quern: options come last, such as quern::with<T>{}, or quern::after{\"name\"} for systems");
+    static_assert(can_call,
+                  "quern: run_if, at_begin and at_end take lambdas that capture nothing: keep what "
+                  "they need in resources");
+    static_assert(is_in_system,
+                  "quern: quern::emitter and quern::reduce are parameters of systems: a lambda of a query "
+                  "captures what it writes, and emits by the world");
     static_assert(
         has_plain_types,
         "quern: with, without and changed take types of components: no reference, pointer or const");
@@ -1023,6 +1236,7 @@ template <typename F> struct callback {
         detail::run_view(detail::captured<F>(raw), raw, rows);
     }
     static void once(quern_context *raw) noexcept { detail::captured<F>(raw)(context(raw)); }
+    static bool condition(quern_context *raw) noexcept { return detail::captured<F>(raw)(context(raw)); }
     static void events(quern_context *raw, const quern_view *rows) noexcept
     {
         using arguments = typename call_of<F>::arguments;
@@ -1099,6 +1313,38 @@ template <typename... T> struct changed {
         return detail::append(terms, QUERN_MAX_TERMS, term, "changed");
     }
 };
+/** Selects only entities that have at least one of the components of all `any` of a system or query. */
+template <typename... T> struct any : with<T...> {
+};
+/** Selects only rows in which the components, which can be disabled, are disabled; see quern_term_disabled. */
+template <typename... T> struct disabled {
+    /** Adds the terms to a list. */
+    quern_result apply(quern_world *world, quern_term *terms) const
+    {
+        quern_result result = QUERN_OK;
+        (void)((result = add<T>(world, terms), result == QUERN_OK) && ...);
+        return result;
+    }
+
+  private:
+    template <typename Item> static quern_result add(quern_world *world, quern_term *terms)
+    {
+        quern_component component;
+        const quern_result result = detail::find_component<Item>(world, &component);
+        if (result != QUERN_OK) return result;
+        return detail::append(terms, QUERN_MAX_TERMS, quern_term_disabled(component), "disabled");
+    }
+};
+/** A term of the C interface, such as one of a component without a C++ type. A lambda with a view reads its values. It
+ * follows the terms of the parameters. */
+struct term {
+    quern_term value; /**< The term. */
+    /** Adds the term to a list. */
+    quern_result apply(quern_world *, quern_term *terms) const
+    {
+        return detail::append(terms, QUERN_MAX_TERMS, value, "term");
+    }
+};
 /** Limits the rows to the sources of one target; see quern_term_target. */
 struct target {
     quern_relation relation; /**< The relation. */
@@ -1139,6 +1385,38 @@ template <typename... T> struct writes_resource {
 /** Declares events that the system emits. */
 template <typename... T> struct emits {
 };
+/** Declares events that the system reads by context.each_event. */
+template <typename... T> struct reads_events {
+};
+/** Declares a relation that the system reads by context.target, has_target, source_count and each_source. */
+struct reads_relation {
+    quern_relation relation; /**< The relation. */
+};
+/** Declares a resource by its handle, such as one that C registered; see quern_resource_access. */
+struct uses_resource {
+    quern_resource resource; /**< The resource. */
+    quern_access access;     /**< The access. */
+};
+/** Declares lookups of a component by its handle, such as one that C registered. */
+struct looks_up {
+    quern_component component; /**< The component. */
+};
+/** A lambda `bool f(quern::context)`: the system runs in frames in which it returns true. It must not capture anything:
+ * what it reads is in resources. See quern_system_condition. */
+template <typename F> struct run_if {
+    F function; /**< The lambda. */
+};
+template <typename F> run_if(F) -> run_if<F>;
+/** A lambda `f(quern::context)` that is called before the first view of each run. It must not capture anything. */
+template <typename F> struct at_begin {
+    F function; /**< The lambda. */
+};
+template <typename F> at_begin(F) -> at_begin<F>;
+/** A lambda `f(quern::context)` that is called after the last view of each run. It must not capture anything. */
+template <typename F> struct at_end {
+    F function; /**< The lambda. */
+};
+template <typename F> at_end(F) -> at_end<F>;
 /** The system runs after the systems with these names. */
 struct after {
     const char *name; /**< Name of the other system. */
@@ -1176,6 +1454,20 @@ template <typename... T>
 quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
 {
     return option.apply(world, def->terms, QUERN_MATCH_NONE);
+}
+template <typename... T>
+quern_result apply(const any<T...> &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms, QUERN_MATCH_ANY);
+}
+template <typename... T>
+quern_result apply(const disabled<T...> &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms);
+}
+inline quern_result apply(const term &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms);
 }
 template <typename... T>
 quern_result apply(const changed<T...> &option, quern_world *world, quern_system_def *def)
@@ -1248,6 +1540,49 @@ template <typename... T> quern_result apply(const emits<T...> &, quern_world *wo
     (void)((result = detail::add_event<T>(world, def), result == QUERN_OK) && ...);
     return result;
 }
+template <typename T> quern_result add_read_event(quern_world *world, quern_system_def *def)
+{
+    quern_event event{};
+    const quern_result result = detail::find_event<T>(world, &event);
+    return result == QUERN_OK ? detail::append(def->reads_events, event, "reads_events") : result;
+}
+template <typename... T>
+quern_result apply(const reads_events<T...> &, quern_world *world, quern_system_def *def)
+{
+    quern_result result = QUERN_OK;
+    (void)((result = detail::add_read_event<T>(world, def), result == QUERN_OK) && ...);
+    return result;
+}
+inline quern_result apply(const reads_relation &option, quern_world *, quern_system_def *def)
+{
+    return detail::append(def->relations, option.relation, "reads_relation");
+}
+inline quern_result apply(const uses_resource &option, quern_world *, quern_system_def *def)
+{
+    return detail::append(def->resources, quern_resource_access{option.resource, option.access},
+                          "uses_resource");
+}
+inline quern_result apply(const looks_up &option, quern_world *, quern_system_def *def)
+{
+    quern_lookup lookup{};
+    lookup.component = option.component;
+    return detail::append(def->lookups, lookup, "looks_up");
+}
+template <typename F> quern_result apply(const run_if<F> &, quern_world *, quern_system_def *def)
+{
+    def->condition = callback<F>::condition;
+    return QUERN_OK;
+}
+template <typename F> quern_result apply(const at_begin<F> &, quern_world *, quern_system_def *def)
+{
+    def->begin = callback<F>::once;
+    return QUERN_OK;
+}
+template <typename F> quern_result apply(const at_end<F> &, quern_world *, quern_system_def *def)
+{
+    def->end = callback<F>::once;
+    return QUERN_OK;
+}
 /* An empty name is refused, and a null pointer would end the list. */
 inline const char *name_or_empty(const char *name)
 {
@@ -1298,6 +1633,15 @@ template <typename O> inline constexpr bool has_plain_types = true;
 template <typename... T> inline constexpr bool has_plain_types<with<T...>> = (is_plain<T> && ... && true);
 template <typename... T> inline constexpr bool has_plain_types<without<T...>> = has_plain_types<with<T...>>;
 template <typename... T> inline constexpr bool has_plain_types<changed<T...>> = has_plain_types<with<T...>>;
+template <typename... T> inline constexpr bool has_plain_types<any<T...>> = has_plain_types<with<T...>>;
+template <typename... T>
+inline constexpr bool has_plain_types<disabled<T...>> = has_plain_types<with<T...>>;
+
+/* The functions of options have no object: that of the system is its own. */
+template <typename O> inline constexpr bool captures_nothing = true;
+template <typename F> inline constexpr bool captures_nothing<run_if<F>> = std::is_empty<F>::value;
+template <typename F> inline constexpr bool captures_nothing<at_begin<F>> = std::is_empty<F>::value;
+template <typename F> inline constexpr bool captures_nothing<at_end<F>> = std::is_empty<F>::value;
 
 /* The mistake in what is passed to a schedule. F: the lambda as it is passed, with this mistake in its parameters. */
 template <typename F, typename... Options> constexpr mistake mistake_of_system(mistake of_lambda)
@@ -1305,6 +1649,7 @@ template <typename F, typename... Options> constexpr mistake mistake_of_system(m
     if (of_lambda != mistake::none) return of_lambda;
     if (!std::is_constructible<std::decay_t<F>, F>::value) return mistake::copied;
     if (!(has_plain_types<Options> && ... && true)) return mistake::types;
+    if (!(captures_nothing<Options> && ... && true)) return mistake::captures;
     return (is_option<Options> && ... && true) ? mistake::none : mistake::option;
 }
 
@@ -1465,6 +1810,90 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return static_cast<T *>(quern_entity_get(raw_, entity, component<std::remove_const_t<T>>()));
     }
+    /** Enables or disables a component of an entity; see quern_entity_set_component_enabled. */
+    template <typename T> QUERN__CPP_NODISCARD quern_result set_enabled(quern_entity entity, bool enabled)
+    {
+        return check(quern_entity_set_component_enabled(raw_, entity, component<T>(), enabled));
+    }
+    /** Returns whether the entity has the component, and it is enabled. */
+    template <typename T> bool is_enabled(quern_entity entity)
+    {
+        return quern_entity_is_component_enabled(raw_, entity, component<T>());
+    }
+    /** Enables or disables an entity; see quern_entity_set_enabled. */
+    QUERN__CPP_NODISCARD quern_result set_enabled(quern_entity entity, bool enabled)
+    {
+        return check(quern_entity_set_enabled(raw_, entity, enabled));
+    }
+    /** Returns whether the entity is alive and enabled; see quern_entity_is_enabled. */
+    bool is_enabled(quern_entity entity) const { return quern_entity_is_enabled(raw_, entity); }
+    /** Tells change filters that a value was changed through its address; see quern_entity_mark_changed. */
+    template <typename T> QUERN__CPP_NODISCARD quern_result mark_changed(quern_entity entity)
+    {
+        return check(quern_entity_mark_changed(raw_, entity, component<T>()));
+    }
+    /** Sets the name of an entity; see quern_entity_set_name. */
+    QUERN__CPP_NODISCARD quern_result set_name(quern_entity entity, const char *name)
+    {
+        return check(quern_entity_set_name(raw_, entity, name));
+    }
+    /** Returns the name of an entity; nullptr if it has none. See quern_entity_name. */
+    const char *name(quern_entity entity) const { return quern_entity_name(raw_, entity); }
+    /** Returns the entity at a path of names; null if there is none. See quern_entity_find. */
+    quern_entity find(const char *path) const { return quern_entity_find(raw_, path); }
+    /** Returns the entity at a path below a parent; null if there is none. See quern_entity_find_child. */
+    quern_entity find(quern_entity parent, const char *path) const
+    {
+        return quern_entity_find_child(raw_, parent, path);
+    }
+    /** Returns the relation of the hierarchy; see quern_world_parent. */
+    quern_relation parent() { return quern_world_parent(raw_); }
+    /** Returns the target of a source; null if there is none. See quern_entity_target. */
+    quern_entity target(quern_entity source, quern_relation relation) const
+    {
+        return quern_entity_target(raw_, source, relation);
+    }
+    /** Returns the number of targets of a source; see quern_entity_target_count. */
+    uint32_t target_count(quern_entity source, quern_relation relation) const
+    {
+        return quern_entity_target_count(raw_, source, relation);
+    }
+    /** Returns the number of sources of a target; see quern_entity_source_count. */
+    uint32_t source_count(quern_entity target, quern_relation relation) const
+    {
+        return quern_entity_source_count(raw_, target, relation);
+    }
+    /** Returns the hash of the world; see quern_world_hash. */
+    uint64_t hash() const { return quern_world_hash(raw_); }
+    /** Runs the reactions to changes made between frames; see quern_world_react. */
+    QUERN__CPP_NODISCARD quern_result react(quern_jobs *jobs = nullptr)
+    {
+        return check(quern_world_react(raw_, jobs));
+    }
+    /** Writes the world to an archive; see quern_world_save. */
+    QUERN__CPP_NODISCARD quern_result save(const quern_sink &sink, const quern_save_def &def = {})
+    {
+        return check(quern_world_save(raw_, sink, &def));
+    }
+    /** Adds the entities of an archive; see quern_world_load. out_report may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result load(const quern_source &source, const quern_load_def &def = {},
+                                           quern_load_report *out_report = nullptr)
+    {
+        return check(quern_world_load(raw_, source, &def, out_report));
+    }
+    /** Makes a prefab of an entity and all below it; null on failure. See quern_prefab_capture. */
+    quern_prefab prefab(quern_entity root)
+    {
+        quern_prefab captured{};
+        return check(quern_prefab_capture(raw_, root, &captured)) == QUERN_OK ? captured : quern_prefab{};
+    }
+    /** Spawns an instance of a prefab, and returns its root; null on failure. See quern_prefab_spawn. */
+    quern_entity spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    {
+        quern_entity root = quern_entity_null();
+        return check(quern_prefab_spawn(raw_, prefab, &def, &root)) == QUERN_OK ? root
+                                                                                : quern_entity_null();
+    }
     /** Registers a relation; see quern_relation_register. Null on failure. */
     quern_relation relation(const quern_relation_def &def)
     {
@@ -1579,6 +2008,33 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     explicit jobs(const quern_jobs_def &def) : jobs(def, false) {}
     /** Creates a pool of this many threads. */
     explicit jobs(uint32_t thread_count) : jobs(with_threads(thread_count)) {}
+    /** Number of threads; see quern_jobs_thread_count. */
+    uint32_t thread_count() const { return quern_jobs_thread_count(raw_); }
+    /** Calls the lambda `f(begin, end)`, or `f(begin, end, worker_index)`, for ranges of 0 to count - 1, on several threads,
+     * and waits. It must not change what it captures, except at its own indices. See quern_jobs_parallel_for. */
+    template <typename F>
+    QUERN__CPP_NODISCARD quern_result parallel_for(uint32_t count, uint32_t grain, F &&f)
+    {
+        using type = std::remove_reference_t<F>;
+        return check(quern_jobs_parallel_for(
+            raw_, count, grain,
+            [](void *user_data, uint32_t begin, uint32_t end,
+               [[maybe_unused]] uint32_t worker_index) noexcept {
+                if constexpr (std::is_invocable<type &, uint32_t, uint32_t, uint32_t>::value)
+                    (*static_cast<type *>(user_data))(begin, end, worker_index);
+                else
+                    (*static_cast<type *>(user_data))(begin, end);
+            },
+            const_cast<void *>(static_cast<const void *>(&f))));
+    }
+    /** Calls the lambda `f()` as a job of the pool, on this thread; see quern_jobs_run. */
+    template <typename F> QUERN__CPP_NODISCARD quern_result run(F &&f)
+    {
+        using type = std::remove_reference_t<F>;
+        return check(quern_jobs_run(
+            raw_, [](void *user_data, uint32_t) noexcept { (*static_cast<type *>(user_data))(); },
+            const_cast<void *>(static_cast<const void *>(&f))));
+    }
 
   private:
     friend class app;
@@ -1614,12 +2070,14 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      *   - `quern::old<T>` reads the component T of the row before it was set, in reactions to QUERN_REACT_SET,
      *   - `quern_entity` is the entity of the row,
      *   - `quern::seconds` is the time step, `quern::context` and `quern::commands` belong to the callback,
+     *   - `quern::emitter<E>` emits events, and `quern::reduce<T>` is the partial result of the view,
      *   - `quern::column<T>`, `quern::column<const T>` and `const quern_view &` have all rows of a view: the lambda
      *     is then called once per view, and has no parameters for single rows.
      *
      * Copies of the lambda are not made per thread: it is called by several threads at a time, so it must not
-     * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, changed, target,
-     * along, levels, lookup, lookup_write, reads_resource, writes_resource, emits, after, before, phase, flags,
+     * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, any, disabled,
+     * changed, term, target, along, levels, lookup, lookup_write, looks_up, reads_resource, writes_resource,
+     * uses_resource, reads_relation, reads_events, emits, run_if, at_begin, at_end, after, before, phase, flags,
      * interval, reacts_to.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>
@@ -1631,7 +2089,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         if constexpr (mistake == detail::mistake::none) {
             quern_system_def def{};
             def.run = detail::callback<type>::view;
-            const quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
+            quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
+            if (result == QUERN_OK) result = detail::lambda_of<type>::declare(world_, &def);
             return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
         } else {
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
@@ -1679,6 +2138,28 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         }
         return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
     }
+    /** Returns the system with a name; null if there is none. See quern_schedule_find_system. */
+    quern_system find(const char *name) const { return quern_schedule_find_system(raw_, name); }
+    /** Enables or disables a system; see quern_schedule_set_system_enabled. */
+    QUERN__CPP_NODISCARD quern_result set_enabled(quern_system system, bool enabled)
+    {
+        return check(quern_schedule_set_system_enabled(raw_, system, enabled));
+    }
+    /** Returns whether a system is enabled. */
+    bool is_enabled(quern_system system) const { return quern_schedule_is_system_enabled(raw_, system); }
+    /** Sets the target of the option quern::target of a system; see quern_schedule_set_target. */
+    QUERN__CPP_NODISCARD quern_result set_target(quern_system system, quern_entity target)
+    {
+        return check(quern_schedule_set_target(raw_, system, target));
+    }
+    /** Runs a phase in steps of one length; see quern_schedule_set_fixed_step. */
+    QUERN__CPP_NODISCARD quern_result set_fixed_step(uint32_t phase, double step_seconds,
+                                                     uint32_t max_step_count)
+    {
+        return check(quern_schedule_set_fixed_step(raw_, phase, step_seconds, max_step_count));
+    }
+    /** Orders the systems now; see quern_schedule_compile. */
+    QUERN__CPP_NODISCARD quern_result compile() { return check(quern_schedule_compile(raw_)); }
     /** Runs frames of delta_seconds each, up to the first that fails; see quern_schedule_run. jobs may be nullptr. */
     QUERN__CPP_NODISCARD quern_result run(quern_jobs *jobs, double delta_seconds, uint64_t frame_count = 1)
     {
@@ -1838,6 +2319,36 @@ class app : public world {
     template <typename T> quern_result emit(T &&value) { return world::emit(std::forward<T>(value)); }
     /** See quern::world::emit. */
     template <typename T> quern_result emit(const T &value) { return world::emit<T>(value); }
+    /** See quern::world::set_enabled. */
+    template <typename T> quern_result set_enabled(quern_entity entity, bool enabled)
+    {
+        return world::set_enabled<T>(entity, enabled);
+    }
+    /** See quern::world::set_enabled. */
+    quern_result set_enabled(quern_entity entity, bool enabled)
+    {
+        return world::set_enabled(entity, enabled);
+    }
+    /** See quern::world::mark_changed. */
+    template <typename T> quern_result mark_changed(quern_entity entity)
+    {
+        return world::mark_changed<T>(entity);
+    }
+    /** See quern::world::set_name. */
+    quern_result set_name(quern_entity entity, const char *name) { return world::set_name(entity, name); }
+    /** See quern::world::save. */
+    quern_result save(const quern_sink &sink, const quern_save_def &def = {})
+    {
+        return world::save(sink, def);
+    }
+    /** See quern::world::load. */
+    quern_result load(const quern_source &source, const quern_load_def &def = {},
+                      quern_load_report *out_report = nullptr)
+    {
+        return world::load(source, def, out_report);
+    }
+    /** Runs the reactions to changes made between frames, on all threads; see quern_world_react. */
+    quern_result react() { return world::react(jobs_); }
     /** See quern::world::flush. */
     quern_result flush() { return world::flush(); }
     /** @} */
@@ -1878,7 +2389,7 @@ using query_item = std::conditional_t<std::is_pointer<T>::value || is_up<T>::val
  * pointer is optional, and up<T> is that of the target. Declare it after its world. */
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
   public:
-    /** Options: with, without, changed, target, along. */
+    /** Options: with, without, any, disabled, changed, term, target, along. */
     template <typename... Options>
     explicit query(quern::world &world, const Options &...options) : query::owner(world.ends_on_failure())
     {
@@ -1899,12 +2410,17 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
+    /** Sets the target of the option quern::target; see quern_query_set_target. */
+    QUERN__CPP_NODISCARD quern_result set_target(quern_entity target)
+    {
+        return check(quern_query_set_target(raw_, target));
+    }
     /** Calls the lambda for each entity, or for each view if it has columns. Its component parameters are those of
      * the query, in the same order. The lambda must not create or destroy entities, nor add or remove components: the
      * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(F &&f) const
     {
-        constexpr auto mistake = detail::mistake_of_lambda<F>();
+        constexpr auto mistake = detail::mistake_of_loop<F>();
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none) {
             quern_query_iterator it = quern_query_iterate(raw_);
@@ -1918,9 +2434,13 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const
     {
-        using type = std::decay_t<F>;
-        return check(quern_query_parallel_for(raw_, jobs, detail::callback<type>::view,
-                                              const_cast<void *>(static_cast<const void *>(&f))));
+        constexpr auto mistake = detail::mistake_of_loop<F>();
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none)
+            return check(quern_query_parallel_for(raw_, jobs, detail::callback<std::decay_t<F>>::view,
+                                                  const_cast<void *>(static_cast<const void *>(&f))));
+        else
+            return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
     }
 
   private:
@@ -1933,6 +2453,11 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     static quern_result apply(const without<Item...> &option, quern_world *world, quern_query_def *def)
     {
         return option.apply(world, def->terms, QUERN_MATCH_NONE);
+    }
+    template <typename... Item>
+    static quern_result apply(const any<Item...> &option, quern_world *world, quern_query_def *def)
+    {
+        return option.apply(world, def->terms, QUERN_MATCH_ANY);
     }
     template <typename Option>
     static quern_result apply(const Option &option, quern_world *world, quern_query_def *def)

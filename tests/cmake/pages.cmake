@@ -41,6 +41,9 @@ function(quern_add_quotes test page)
   quern_add_page_test(${page}_page_${test} quote_parts docs/${page}.md "-DSOURCE=${sources}")
 endfunction()
 quern_add_quotes(quotes_example archives examples/pages/archives.c examples/saves.c examples/restart.c examples/migrate.c)
+quern_add_page_test(
+  cpp_page_quotes_parts quote_parts docs/cpp.md -DLANGUAGE=cpp
+  "-DSOURCE=${PROJECT_SOURCE_DIR}/examples/hello.cpp\;${PROJECT_SOURCE_DIR}/tests/cpp/words.cpp")
 quern_add_quotes(quotes_example commands examples/pages/commands.c examples/commands.c examples/turret.c)
 quern_add_quotes(quotes_example entities examples/pages/entities.c examples/pages/required.c)
 quern_add_quotes(quotes_example events examples/pages/events.c examples/events.c)

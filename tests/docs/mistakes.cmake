@@ -66,6 +66,12 @@ expect_mistake("a quern::context" "app.add_once(\"a\", [](Position &) {})")
 expect_mistake("const Event" "app.add_events(\"a\", [](Event &) {})")
 expect_mistake("options come last" "quern::query<Position> other(app, quern::phase{0})")
 expect_mistake("same type" "app.create(Position{1}, Position{2})")
+expect_mistake("parameters of systems" "(void)query.each([](Position &, quern::emitter<Event>) {})")
+expect_mistake("parameters of systems" "(void)query.each(app.jobs(), [](Position &, quern::reduce<Event>) {})")
+expect_mistake("by value" "(void)query.each(app.jobs(), [](Position) {})")
+expect_mistake("no reference" "app.add(\"a\", [](Position &) {}, quern::any<Tag &>{})")
+expect_mistake("capture nothing"
+               "int x = 0; app.add(\"a\", [](Position &) {}, quern::run_if{[x](quern::context) { return x > 0; }})")
 
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless the document has blocks of C, and each is,
-# word for word, in the source file or in a source of the folder. Lines may be indented differently. SOURCE may be a
-# list of files and folders.
+# cmake -DDOCUMENT=... -DSOURCE=... [-DLANGUAGE=cpp] -P quote_parts.cmake: fails unless the document has blocks of C, or of
+# the language, and each is, word for word, in the source file or in a source of the folder. Lines may be indented
+# differently. SOURCE may be a list of files and folders.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" left)
 set(files)
@@ -20,7 +20,10 @@ foreach(file IN LISTS files)
   string(APPEND source "${text}")
 endforeach()
 string(REGEX REPLACE "\n +" "\n" source "${source}")
-set(opening "```c\n")
+if(NOT LANGUAGE)
+  set(LANGUAGE c)
+endif()
+set(opening "```${LANGUAGE}\n")
 set(count 0)
 while(TRUE)
   string(FIND "${left}" "${opening}" begin)

@@ -1865,6 +1865,15 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** Returns the hash of the world; see quern_world_hash. */
     uint64_t hash() const { return quern_world_hash(raw_); }
+    /** Checks the world's data; see quern_world_validate. */
+    QUERN__CPP_NODISCARD quern_result validate() const { return check(quern_world_validate(raw_)); }
+    /** Frees memory that holds no entities; see quern_world_trim. */
+    QUERN__CPP_NODISCARD quern_result trim() { return check(quern_world_trim(raw_)); }
+    /** Allocates memory in advance; see quern_world_reserve. */
+    QUERN__CPP_NODISCARD quern_result reserve(const quern_reserve_def &def)
+    {
+        return check(quern_world_reserve(raw_, &def));
+    }
     /** Runs the reactions to changes made between frames; see quern_world_react. */
     QUERN__CPP_NODISCARD quern_result react(quern_jobs *jobs = nullptr)
     {
@@ -2415,6 +2424,11 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     {
         return check(quern_query_set_target(raw_, target));
     }
+    /** Destroys all entities of the query; see quern_entity_destroy_matching. out_count may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result destroy_all(uint64_t *out_count = nullptr)
+    {
+        return check(quern_entity_destroy_matching(raw_, out_count));
+    }
     /** Calls the lambda for each entity, or for each view if it has columns. Its component parameters are those of
      * the query, in the same order. The lambda must not create or destroy entities, nor add or remove components: the
      * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
@@ -2463,6 +2477,71 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     static quern_result apply(const Option &option, quern_world *world, quern_query_def *def)
     {
         return option.apply(world, def->terms);
+    }
+};
+
+/** Reads events of one type outside of systems; destroyed with the object. It sees the events that are published after its
+ * creation, and events wait for it. Declare it after its world. */
+template <typename E>
+class event_reader : public detail::owner<quern_event_reader, quern_event_reader_destroy> {
+  public:
+    /** Creates a reader; see quern_event_reader_create. name, for messages, may be nullptr. */
+    explicit event_reader(quern::world &world, const char *name = nullptr)
+        : event_reader::owner(world.ends_on_failure())
+    {
+        quern_event_reader_def def{};
+        def.event = world.event<E>();
+        def.name = name;
+        (void)check(quern_event_reader_create(world, &def, &raw_));
+    }
+    /** Calls the lambda with each event, a `const E &`, that the reader has not seen, in order. The lambda must not publish
+     * events of the type nor run frames: the values are valid until then. */
+    template <typename F> void each(F &&call)
+    {
+        quern_event_block block{};
+        while (quern_event_reader_next(raw_, &block)) {
+            const E *const values = static_cast<const E *>(block.values);
+            for (uint32_t i = 0; i < block.count; i++)
+                call(values[i]);
+        }
+    }
+    /** Number of events that were dropped before the reader saw them; see quern_event_reader_lost_count. */
+    uint64_t lost_count() const { return quern_event_reader_lost_count(raw_); }
+};
+
+/** A list of entities to be saved, as a part of a world; destroyed with the object. Declare it after its world. */
+class archive : public detail::owner<quern_archive, quern_archive_destroy> {
+  public:
+    /** Creates an empty list; see quern_archive_create. */
+    explicit archive(quern::world &world) : owner(world.ends_on_failure())
+    {
+        (void)check(quern_archive_create(world, &raw_));
+    }
+    /** Appends an entity; see quern_archive_append. */
+    QUERN__CPP_NODISCARD quern_result append(quern_entity entity) { return append(&entity, 1); }
+    /** Appends entities; see quern_archive_append. */
+    QUERN__CPP_NODISCARD quern_result append(const quern_entity *entities, uint32_t count)
+    {
+        return check(quern_archive_append(raw_, entities, count));
+    }
+    /** Appends the entities of a query; see quern_archive_append_query. */
+    QUERN__CPP_NODISCARD quern_result append(quern_query *query)
+    {
+        return check(quern_archive_append_query(raw_, query));
+    }
+    /** Appends an entity and all below it; see quern_archive_append_tree. */
+    QUERN__CPP_NODISCARD quern_result append_tree(quern_entity root)
+    {
+        return check(quern_archive_append_tree(raw_, root));
+    }
+    /** Empties the list; see quern_archive_clear. */
+    void clear() { quern_archive_clear(raw_); }
+    /** Number of entities in the list; see quern_archive_count. */
+    uint32_t count() const { return quern_archive_count(raw_); }
+    /** Writes the entities; see quern_archive_save. quern::world::load adds them to a world. */
+    QUERN__CPP_NODISCARD quern_result save(const quern_sink &sink, const quern_save_def &def = {}) const
+    {
+        return check(quern_archive_save(raw_, sink, &def));
     }
 };
 

@@ -300,6 +300,49 @@ static void prefabs_and_worlds_are_copied()
     EXPECT(kinds == QUERN_REACT_ADDED);
 }
 
+static void parts_of_worlds_are_saved()
+{
+    quern::world world, other;
+    quern::archive archive(world);
+    const quern_entity root = world.create(Position{1}), leaf = world.create(Position{2});
+    const quern_entity both[] = {root, leaf};
+    world.create(Health{3});
+    EXPECT(world.relate(leaf, world.parent(), root) == QUERN_OK);
+    EXPECT(archive.append(leaf) == QUERN_OK && archive.count() == 1);
+    archive.clear();
+    EXPECT(archive.append(both, 2) == QUERN_OK && archive.count() == 2);
+    archive.clear();
+    EXPECT(archive.append_tree(root) == QUERN_OK && archive.count() == 2);
+    quern::query<const Health> healthy(world);
+    EXPECT(archive.append(healthy) == QUERN_OK && archive.count() == 3);
+    quern_byte_buffer bytes{};
+    EXPECT(archive.save(quern_sink_bytes(&bytes)) == QUERN_OK);
+    other.component<Position>();
+    other.component<Health>();
+    EXPECT(other.load(quern_source_bytes(bytes.bytes, bytes.size_bytes)) == QUERN_OK);
+    quern_byte_buffer_release(&bytes);
+    quern::query<const Position> placed(other);
+    uint64_t count = 0;
+    EXPECT(placed.count() == 2 && quern::query<const Health>(other).count() == 1);
+    EXPECT(placed.destroy_all(&count) == QUERN_OK && count == 2 && placed.count() == 0);
+    quern_reserve_def reserve{};
+    reserve.entity_count = 10;
+    EXPECT(other.reserve(reserve) == QUERN_OK && other.trim() == QUERN_OK && other.validate() == QUERN_OK);
+}
+
+static void events_are_read_outside_of_systems()
+{
+    quern::world world;
+    quern::event_reader<Hit> reader(world, "the screen");
+    int damage = 0;
+    const auto note = [&](const Hit &hit) { damage = damage * 10 + hit.damage; };
+    EXPECT(world.emit(Hit{quern_entity_null(), 3}) == QUERN_OK);
+    EXPECT(world.emit(Hit{quern_entity_null(), 4}) == QUERN_OK);
+    reader.each(note);
+    reader.each(note);
+    EXPECT(damage == 34 && reader.lost_count() == 0);
+}
+
 static void loops_run_on_several_threads()
 {
     quern::jobs jobs(2);
@@ -353,6 +396,8 @@ int main()
     systems_are_switched();
     entities_have_names_and_are_disabled();
     prefabs_and_worlds_are_copied();
+    parts_of_worlds_are_saved();
+    events_are_read_outside_of_systems();
     loops_run_on_several_threads();
     blocks_of_the_page_run();
     std::puts("all words work");

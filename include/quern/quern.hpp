@@ -1406,16 +1406,19 @@ struct looks_up {
 template <typename F> struct run_if {
     F function; /**< The lambda. */
 };
+/** Deduces the type of the lambda. */
 template <typename F> run_if(F) -> run_if<F>;
 /** A lambda `f(quern::context)` that is called before the first view of each run. It must not capture anything. */
 template <typename F> struct at_begin {
     F function; /**< The lambda. */
 };
+/** Deduces the type of the lambda. */
 template <typename F> at_begin(F) -> at_begin<F>;
 /** A lambda `f(quern::context)` that is called after the last view of each run. It must not capture anything. */
 template <typename F> struct at_end {
     F function; /**< The lambda. */
 };
+/** Deduces the type of the lambda. */
 template <typename F> at_end(F) -> at_end<F>;
 /** The system runs after the systems with these names. */
 struct after {

@@ -200,15 +200,15 @@ static void handles_and_relations_are_options()
                    context.each_source(hero, likes, [](quern_entity) { count++; });
                    const void *const points = quern_context_lookup(context, hero, health);
                    count += points != nullptr ? 100 : 0;
-                   count += context.is_enabled<Health>(hero) && context.has_target(friends[0], likes, hero)
-                                ? 1000
-                                : 0;
+                   count += context.is_enabled<Health>(hero) ? 1000 : 0;
+                   count += context.has_target(friends[0], likes, hero) ? 10000 : 0;
+                   count += context.has_target(hero, likes, friends[0]) ? 100000 : 0;
                    *static_cast<quern_entity *>(quern_context_resource_write(context, result)) =
                        context.target(friends[0], likes);
                },
                quern::reads_relation{likes}, quern::looks_up{health},
                quern::uses_resource{result, QUERN_ACCESS_WRITE}) == QUERN_OK);
-    EXPECT(schedule.run(nullptr, 1) == QUERN_OK && count == 1122);
+    EXPECT(schedule.run(nullptr, 1) == QUERN_OK && count == 11122);
     EXPECT(quern_entity_equal(*static_cast<quern_entity *>(quern_resource_get(world, result)), hero));
 }
 

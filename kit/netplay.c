@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A session of netplay: the inputs of frames, prediction and rollback, how a joining player gets the world, and what
- * machines do if their worlds differ. netplay_internal.h has the invariants; netplay_members.c agrees on the players
+/* A session of netplay: the inputs of frames, prediction and rollback, how a joining player gets the world, and the
+ * report if worlds differ. netplay_internal.h has the invariants; netplay_members.c agrees on the players
  * that take part; netplay_packet.c reads and writes packets. */
 #include "kit/netplay_internal.h"
 
@@ -119,7 +119,7 @@ static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
     return true;
 }
 
-/* Runs the frames again that ran with other inputs than those that are known now. */
+/* Runs the frames again whose inputs were predicted wrongly. */
 static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 {
     const uint32_t confirmed = quern__netplay_find_confirmed(netplay);
@@ -189,7 +189,7 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
         return begin_transfer(netplay, jobs, player);
     }
     if (transfer->player != player || (id != transfer->id && id != 0)) return QUERN_OK;
-    /* Less may have arrived than before: the machine gives up what it has when it hears nothing for too long. */
+    /* Less may have arrived than before: a machine that hears nothing for too long gives up the chunks that it has. */
     transfer->first_missing = id != 0 ? first_missing : 0;
     memcpy(transfer->arrived, arrived, sizeof transfer->arrived);
     transfer->is_loaded = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
@@ -285,7 +285,7 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     netplay->counts.is_joining = false;
     netplay->loaded_ns = netplay->now_ns;
     if (netplay->def.loaded == NULL) return QUERN_OK;
-    /* What the program changes in the call is undone. */
+    /* The changes that the program makes in the call are undone. */
     result = quern_history_save(netplay->history, netplay->frame, jobs);
     if (result != QUERN_OK) return result;
     netplay->def.loaded(netplay->def.loaded_user_data);
@@ -545,8 +545,8 @@ static void judge(const quern_netplay *netplay, uint32_t index, uint32_t *player
                  : "");
 }
 
-/* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs, when the
- * hashes of all that play are known, or after some calls. *out_waits: whether it waits for them. */
+/* Compares the hashes of frames whose inputs are known on both machines. Reports the first frame that differs, when the
+ * hashes of all members are known, or after some calls. *out_waits: whether this machine waits for hashes. */
 static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs, bool *out_waits)
 {
     enum { MOST_CALLS = 30 };
@@ -696,8 +696,8 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     memset(netplay, 0, sizeof *netplay);
     netplay->allocator = allocator;
     init(netplay, def);
-    /* A dropped player may take a machine back to a frame that was verified; see the invariant of rings. Hashes of a
-     * frame are compared at most as many frames later, and a report goes back to the hash before that. */
+    /* A machine goes back to `verified` at most, which is within the frames that the rings hold (netplay_internal.h).
+     * Hashes of a frame are compared at most as many frames later, and a report goes back to the hash before. */
     const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
     const quern_history_def history = {.schedules = {def->schedule},
                                        .frame_count = 2 * (netplay->def.max_rollback + def->input_delay) +
@@ -747,8 +747,8 @@ static bool may_run(const quern_netplay *netplay)
            netplay->frame < (uint64_t)quern__netplay_find_confirmed(netplay) + netplay->def.max_rollback;
 }
 
-/* Returns whether this machine skips a frame because it is ahead of another one: by half of the difference between what
- * both see, since a packet takes as long in one direction as in the other. Otherwise a machine with the faster clock
+/* Returns whether this machine skips a frame because it is ahead of another one: by half of the difference between the
+ * leads that both see, since a packet takes as long in one direction as in the other. Otherwise a machine with the faster clock
  * would have to correct all predictions. */
 static bool is_early(quern_netplay *netplay)
 {
@@ -831,7 +831,7 @@ static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void
     return result == QUERN_OK ? check_end(netplay) : result;
 }
 
-/* What quern_netplay_advance does after the worlds have differed. Packets with the hashes are sent on, so that the
+/* Goes on with the report after the worlds have differed. Packets with the hashes are sent on, so that the
  * other machine finds the difference, too. */
 static quern_result advance_report(quern_netplay *netplay, quern_jobs *jobs)
 {

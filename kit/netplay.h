@@ -23,7 +23,7 @@
  * Between calls of quern_netplay_advance a program may read the world, and must not change it.
  *
  * Machines compare hashes of frames whose inputs are all known. If they differ, quern_netplay_advance returns DIVERGED,
- * and the message names the frame, and the player who has sent different inputs to two machines, or the machine that
+ * and the message names the frame, and the player that has sent different inputs to two machines, or the machine that
  * differs from all others. With `reports`, both machines then find the first frame that differs, exchange recordings of it
  * (<quern/replay.h>), and name component and entity; see quern_netplay_get_report.
  *
@@ -34,7 +34,7 @@
  * Players that fall silent. At least half of the players agree to drop those of which no packet has arrived for
  * timeout_seconds: from the same frame on, their inputs are zero, on all machines. Frames that are confirmed never change.
  * A machine that hears less than half waits, and quern_netplay_advance returns UNAVAILABLE after two timeouts. If two halves
- * lose each other, both go on; when they hear each other again, the one without the lowest index gets CANCELLED. Without a
+ * lose each other, both go on; when they hear each other again, the half without the lowest index gets CANCELLED. Without a
  * timeout, the others wait. The timeout should be several times as long as a packet takes to arrive and be answered.
  *
  * Joining. A machine that was dropped, or that was absent from the start (`absent`), creates a world without entities,
@@ -112,7 +112,7 @@ typedef struct quern_netplay_def {
     quern_allocator allocator QUERN__ZERO;         /**< All zero: quern_allocator_default(). */
 } quern_netplay_def;
 
-/** What a session has done so far. */
+/** Progress and counts of a session. */
 typedef struct quern_netplay_status {
     uint64_t frame;           /**< Number of the next frame to run. */
     uint64_t confirmed_frame; /**< Frames before this one will not change: all inputs of them are known. */
@@ -123,10 +123,10 @@ typedef struct quern_netplay_status {
     uint64_t received_bytes;  /**< Bytes of all packets that were received and accepted. */
     uint64_t ignored_count;   /**< Packets that were damaged, or of another session. */
     uint32_t present;         /**< Players that take part: bit i for player i. */
-    bool is_joining;          /**< Whether this machine still waits for the world of the host. */
+    bool is_joining;          /**< Whether this machine still waits for the world. */
 } quern_netplay_status;
 
-/** Where the worlds of two machines differ. */
+/** The first difference between the worlds of two machines. */
 typedef struct quern_netplay_report {
     /** Whether the report is complete. Before that, only `player` is set; call quern_netplay_advance again. */
     bool is_complete;
@@ -165,7 +165,7 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
 QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                                              uint32_t *out_frame_count);
 
-/** Returns what a session has done so far. Errors: NULL_ARGUMENT. */
+/** Returns the progress and the counts of a session. Errors: NULL_ARGUMENT. */
 QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,
                                                 quern_netplay_status *out_status);
 

@@ -98,33 +98,33 @@ typedef struct quern__netplay_player {
     bool is_changing;     /* whether it has promised to wait for the next table */
     uint64_t preceded_ns; /* since when its table has had precedence over this machine's; 0: it has not */
     quern__netplay_step answer; /* message that the player is to get after all packets have been read */
-    bool is_refused;            /* whether its machine has sent what no machine may send */
+    bool is_refused;            /* whether its machine has sent an impossible table or report */
     bool is_dead;               /* whether a new machine of the player shows that the member's is gone */
     unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
 } quern__netplay_player;
 
 /* The agreement on the next table; netplay_members.c explains it. Zero: none is under way. */
 typedef struct quern__netplay_change {
-    /* as one of those that agree */
+    /* of a member that was asked */
     uint32_t promised, accepted; /* ballots; 0: none */
     quern__netplay_table accepted_table;
-    /* as the one that proposes */
+    /* of the leader */
     uint32_t ballot; /* 0: this machine proposes nothing */
     uint32_t newest; /* highest ballot that was heard of */
     bool is_accepting;
     uint8_t asked, promised_by, accepted_by; /* players */
-    uint32_t best;                           /* highest ballot of a table that one of them has accepted */
+    uint32_t best;                           /* highest ballot of a table that a member has accepted */
     quern__netplay_table table;              /* that table, or the proposed one */
     uint32_t limits[QUERN_MAX_NETPLAY_PLAYERS][QUERN_MAX_NETPLAY_PLAYERS]; /* by machine and player */
     uint32_t verified[QUERN_MAX_NETPLAY_PLAYERS];
 } quern__netplay_change;
 
-/* The world on its way from the host to a joining player, or a recording on its way between two machines. */
+/* The world on its way from the leader to a joining player, or a recording on its way between two machines. */
 typedef struct quern__netplay_transfer {
     uint32_t player;        /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
     uint32_t life;          /* of its machine */
     uint32_t id;            /* number of the transfer, of its sender */
-    bool is_loaded;         /* host: whether the joining machine has all */
+    bool is_loaded;         /* sender: whether the joining machine has all chunks */
     uint32_t frame;         /* frame of the world */
     uint32_t total_bytes;   /* size of the archive; 0 while it is not known */
     uint32_t first_missing; /* first chunk that the joining machine lacks */
@@ -132,8 +132,9 @@ typedef struct quern__netplay_transfer {
     uint64_t heard_ns;      /* joining machine: when the last chunk arrived */
     /* joining machine: bit i of byte k: chunk first_missing + 8 * k + i has arrived; sender: the same, as last heard */
     uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8];
-    uint32_t next;           /* sender: next chunk to send */
-    quern_byte_buffer bytes; /* host: the archive; joining machine: what has arrived, in its place */
+    uint32_t next; /* sender: next chunk to send */
+    quern_byte_buffer
+        bytes; /* sender: the archive; joining machine: the chunks that have arrived, each in its place */
 } quern__netplay_transfer;
 
 /* A part of the world or of a recording, in a packet. */
@@ -158,7 +159,7 @@ typedef struct quern__netplay_trace {
     uint64_t hashes[QUERN_MAX_NETPLAY_REPORT + 1];
 } quern__netplay_trace;
 
-/* What two machines do after their worlds have differed; see reports in netplay.c. The recording of the other machine
+/* The report of two machines whose worlds differ; netplay.c explains it. The recording of the other machine
  * arrives in `transfer`. */
 typedef struct quern__netplay_divergence {
     quern__netplay_trace own, other; /* count 0: not known yet */
@@ -199,7 +200,7 @@ struct quern_netplay {
     uint64_t loaded_ns;     /* joining machine: when the world was loaded */
     uint32_t loaded_frame;  /* first frame of this machine: that of the loaded world, or 0 */
     uint32_t confirmed;     /* first frame with an input that is not known */
-    quern_netplay_status counts; /* only the counting members */
+    quern_netplay_status counts; /* the counts, and is_joining */
     quern__netplay_table table;
     quern__netplay_change change;
     quern__netplay_player players[QUERN_MAX_NETPLAY_PLAYERS];
@@ -210,6 +211,9 @@ struct quern_netplay {
 };
 
 /* ------------------------------------------------------------------------------- netplay_members.c */
+
+/* Returns whether a table has the player as a member, with a machine of this life. */
+bool quern__netplay_is_member(const quern__netplay_table *table, uint32_t player, uint32_t life);
 
 /* Returns whether the player takes no part, now and until it joins. */
 bool quern__netplay_is_out(const quern__netplay_member *member);
@@ -276,7 +280,7 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
 quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
                                         bool *out_whole);
 
-/* Takes the hashes of another machine, and what it lacks of this machine's recording. */
+/* Takes the hashes of another machine, and the number of the first chunk that it lacks of this machine's recording. */
 void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
                                uint32_t start, uint32_t first_missing);
 
@@ -292,7 +296,7 @@ quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs);
 void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__netplay_step step,
                                 uint32_t ballot);
 
-/* Sends what the others lack. */
+/* Sends the packets of a call: to each player the inputs, answers and parts of the world that its machine lacks. */
 void quern__netplay_send(quern_netplay *netplay);
 
 #endif

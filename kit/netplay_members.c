@@ -5,14 +5,14 @@
  * A table is followed by the next one when players fall silent, when one joins, or when an agreement was begun and not
  * ended. The member with the lowest index that hears at least half of the members, and is heard, leads. It asks the
  * members that hear each other (PROPOSE). Each of them promises to accept nothing of lower ballots, stops taking inputs of
- * others until there is a new table, and reports which inputs it knows (PROMISE). So the leader can drop players from a
- * frame on that nobody has verified with another input, and let a player take part from one on that nobody has verified
- * without it. When all have accepted the table (ACCEPT, ACCEPTED), it counts: the leader adopts it, and the others when
+ * others until there is a new table, and reports which inputs it knows (PROMISE). So the leader can drop a player from a
+ * frame that no member has verified with another input, and let a player take part from a frame that no member has
+ * verified without it. When all have accepted the table (ACCEPT, ACCEPTED), it counts: the leader adopts it, and the others when
  * they get it with its inputs. If the leader falls silent before, the next one finds the table that was accepted, if
  * there is one, and proposes that: this is the agreement of Paxos, for one table after the other, with the members of the
  * table before as acceptors.
  *
- * Those that agree are more than half of the members, so that no other group can agree on another table, or exactly half.
+ * The members that agree are more than half, so that no other group can agree on another table, or exactly half.
  * Members whose player has asked for the world with a new machine count for neither: they are gone. If both halves go
  * on, the one with the lowest index has precedence, and the other one learns when it meets the first that it is out
  * (`forks`). A machine that hears less than half waits. */
@@ -35,6 +35,11 @@ bool quern__netplay_is_out(const quern__netplay_member *member)
 {
     return member->active_from > member->dropped_from ? member->active_from == QUERN__NETPLAY_NEVER
                                                       : member->dropped_from != QUERN__NETPLAY_NEVER;
+}
+
+bool quern__netplay_is_member(const quern__netplay_table *table, uint32_t player, uint32_t life)
+{
+    return !quern__netplay_is_out(&table->members[player]) && table->members[player].life == life;
 }
 
 uint32_t quern__netplay_limit(const quern_netplay *netplay, uint32_t player)
@@ -64,7 +69,7 @@ bool quern__netplay_is_near(const quern_netplay *netplay, uint32_t frame)
            netplay->frame <= frame + QUERN__NETPLAY_WINDOW;
 }
 
-/* ------------------------------------------------------------------------------------- which are heard */
+/* ------------------------------------------------------------------------------------- members that are heard */
 
 static bool has(uint8_t players, uint32_t player)
 {
@@ -111,7 +116,7 @@ uint8_t quern__netplay_find_alive(const quern_netplay *netplay)
     return alive;
 }
 
-/* Returns whether so many members are at least half of those that live. */
+/* Returns whether these members are at least half of the living ones. */
 static bool is_half(const quern_netplay *netplay, uint8_t members)
 {
     return 2 * count(members) >= count(find_living(netplay));
@@ -215,7 +220,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
         for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++)
             player->hashes[k].frame = QUERN__NETPLAY_NEVER;
         if (is_out) continue;
-        /* The player takes part from now on: what its machine knows is not known. */
+        /* The player takes part from now on: which inputs its machine knows is not known yet. */
         player->known_end =
             netplay->is_admitted || i == netplay->def.player ? member->active_from : netplay->loaded_frame;
         player->frame = 0;
@@ -231,7 +236,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
     netplay->is_admitted = true;
 }
 
-/* Returns whether a table can be the next one: what it changes is of this time. */
+/* Returns whether a table can be the next one: it changes only frames near the present. */
 static bool is_possible(const quern_netplay *netplay, const quern__netplay_table *table)
 {
     if (table->parent != netplay->table.id || table->epoch != netplay->table.epoch + 1) return false;
@@ -251,17 +256,17 @@ static bool is_possible(const quern_netplay *netplay, const quern__netplay_table
 void quern__netplay_meet(quern_netplay *netplay, uint32_t sender, const quern__netplay_table *table,
                          bool knows_own)
 {
-    const quern__netplay_member *self = &table->members[netplay->def.player];
-    const bool is_member = !quern__netplay_is_out(self) && self->life == netplay->life;
+    const bool is_member = quern__netplay_is_member(table, netplay->def.player, netplay->life);
     if (!netplay->is_admitted) {
         /* The life says that the sender of the loaded world has let this machine take part. */
-        if (is_member && !netplay->counts.is_joining && self->active_from >= netplay->loaded_frame)
+        if (is_member && !netplay->counts.is_joining &&
+            table->members[netplay->def.player].active_from >= netplay->loaded_frame)
             adopt(netplay, table);
         return;
     }
     quern__netplay_player *player = &netplay->players[sender];
     if (is_member && table->parent == netplay->table.id) {
-        /* Those whom a table lets go on have promised to wait for it. */
+        /* The members of the next table have promised to wait for it. */
         if (netplay->change.promised != 0 && is_possible(netplay, table)) adopt(netplay, table);
     } else if (!knows_own || !precedes(table, &netplay->table)) {
         player->preceded_ns = 0;
@@ -276,7 +281,7 @@ void quern__netplay_meet(quern_netplay *netplay, uint32_t sender, const quern__n
 
 /* ------------------------------------------------------------------------------------------ agreement */
 
-/* Notes what this machine knows, and takes no more inputs until there is a new table (read_run). */
+/* Notes which inputs this machine knows, and takes no more inputs until there is a new table (read_run). */
 static void promise(quern_netplay *netplay, uint32_t ballot)
 {
     quern__netplay_change *change = &netplay->change;
@@ -290,7 +295,7 @@ void quern__netplay_take_propose(quern_netplay *netplay, uint32_t sender, uint32
 {
     quern__netplay_change *change = &netplay->change;
     if (ballot > change->newest) change->newest = ballot;
-    /* Only one member leads, as far as this machine hears. */
+    /* A machine promises only to the member that leads as far as it hears. */
     if (quern__netplay_find_leader(netplay) != sender) return;
     if (ballot >= change->promised) {
         if (ballot != change->promised) change->ballot = 0;
@@ -356,7 +361,7 @@ void quern__netplay_take_accepted(quern_netplay *netplay, uint32_t sender, uint3
 
 /* ------------------------------------------------------------------------------------------ leading */
 
-/* Adds the player of the transfer to the next table, if all that agree have verified the frames of its earlier lives. */
+/* Adds the player of the transfer to the next table, if all members that were asked have verified the frames of its earlier lives. */
 static void add_joining(const quern_netplay *netplay, quern__netplay_table *table)
 {
     const quern__netplay_change *change = &netplay->change;
@@ -378,7 +383,7 @@ static void add_joining(const quern_netplay *netplay, quern__netplay_table *tabl
     member->life = transfer->life;
 }
 
-/* Makes the next table from what all that were asked have reported. `is_fork`: whether another group may go on and has
+/* Makes the next table from the reports of the members that were asked. `is_fork`: whether another group may go on and has
  * precedence. */
 static void make_table(const quern_netplay *netplay, bool is_fork, quern__netplay_table *out_table)
 {
@@ -426,7 +431,8 @@ static uint8_t find_idle(const quern_netplay *netplay)
     return idle;
 }
 
-/* Returns whether the members should be others, or an agreement was begun and not ended. */
+/* Returns whether the leader should propose a table: the members should be others, an agreement was begun and not
+ * ended, or inputs may be lost. */
 static bool should_change(const quern_netplay *netplay, uint8_t group)
 {
     const quern__netplay_transfer *transfer = &netplay->transfer;
@@ -457,7 +463,7 @@ static void propose(quern_netplay *netplay, uint8_t group)
         if (change->accepted != 0) change->table = change->accepted_table;
     }
     if (!change->is_accepting && change->promised_by == group) {
-        /* The table that some have accepted may be one of players that are all silent: then this is the other half. */
+        /* All members of the accepted table may be silent: then this group is the other half. */
         if (change->best == 0 || (quern__netplay_members(&change->table) & group) == 0)
             make_table(netplay, change->best != 0, &change->table);
         change->is_accepting = true;
@@ -505,11 +511,10 @@ void quern__netplay_lead(quern_netplay *netplay)
     propose(netplay, group);
     if (change->is_accepting && change->accepted_by == group) {
         const quern__netplay_table table = change->table;
-        const quern__netplay_member *own = &table.members[netplay->def.player];
-        if (quern__netplay_is_out(own) || own->life != netplay->life)
-            netplay->end = QUERN__NETPLAY_DROPPED; /* the members that accepted it go on */
-        else
+        if (quern__netplay_is_member(&table, netplay->def.player, netplay->life))
             adopt(netplay, &table);
+        else
+            netplay->end = QUERN__NETPLAY_DROPPED; /* the members that accepted the table go on */
         return;
     }
     if (ballot == change->ballot && was_accepting == change->is_accepting &&

@@ -207,7 +207,7 @@ void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__
     send_packet(netplay, &out, player);
 }
 
-/* What send_chunks sends. */
+/* A world or a recording on its way to a player. */
 typedef struct chunk_source {
     uint32_t id, frame;
     const quern_byte_buffer *bytes;
@@ -269,7 +269,7 @@ static void send_report(quern_netplay *netplay, uint32_t player)
 
 void quern__netplay_send(quern_netplay *netplay)
 {
-    /* A machine that has loaded the world asks on until it is admitted: its requests tell the leader that it has all. */
+    /* A machine that has loaded the world asks on until it is admitted: its requests tell the leader that it has all chunks. */
     if (!netplay->is_admitted) {
         send_join(netplay);
         return;
@@ -316,7 +316,7 @@ static uint64_t get(packet *in, uint32_t byte_count)
     return value;
 }
 
-/* Reads a table. Returns whether it is whole and possible: that of a machine that errs could break this one. */
+/* Reads a table. Returns whether it is whole and its numbers are possible. */
 static bool read_table(const quern_netplay *netplay, packet *in, quern__netplay_table *out_table)
 {
     quern__netplay_table *table = out_table;
@@ -339,12 +339,6 @@ static bool read_table(const quern_netplay *netplay, packet *in, quern__netplay_
     }
     quern__netplay_set_id(netplay, table);
     return in->size <= in->end;
-}
-
-/* Returns whether the sender takes part by this table. */
-static bool is_member(const quern__netplay_table *table, uint32_t sender, uint32_t life)
-{
-    return !quern__netplay_is_out(&table->members[sender]) && table->members[sender].life == life;
 }
 
 /* Stores the inputs of a run that are not known yet, if no frame before them is missing. */
@@ -373,7 +367,7 @@ static void read_run(quern_netplay *netplay, packet *in)
     }
 }
 
-/* `life`: of the sender. `is_newest`: whether no later packet of the sender has arrived. */
+/* `is_newest`: whether no later packet of the sender has arrived. */
 static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, bool is_fresh, bool is_newest)
 {
     quern__netplay_player *player = &netplay->players[sender];
@@ -382,12 +376,14 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
     const uint32_t flags = (uint32_t)get(in, 1), suspects = (uint32_t)get(in, 1);
     if ((flags & FLAGS) != flags) return;
     if ((flags & FLAG_TABLE) != 0) {
-        if (!read_table(netplay, in, &table) || table.id != id || !is_member(&table, sender, life)) return;
+        if (!read_table(netplay, in, &table) || table.id != id ||
+            !quern__netplay_is_member(&table, sender, life))
+            return;
         if (is_fresh) quern__netplay_meet(netplay, sender, &table, own_id == netplay->table.id);
     }
     if (is_fresh && is_newest) player->view = id;
     if (id != netplay->table.id || !netplay->is_admitted || netplay->end != QUERN__NETPLAY_GOES_ON ||
-        !is_member(&netplay->table, sender, life))
+        !quern__netplay_is_member(&netplay->table, sender, life))
         return;
     const uint32_t frame = (uint32_t)get(in, 4);
     const int32_t ahead = (int32_t)get(in, 1) - 128;
@@ -401,7 +397,7 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
     }
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const uint32_t known_end = (uint32_t)get(in, 4);
-        /* The newest packet counts, even if it knows less: packets of before may have erred. */
+        /* The newest packet counts, even if it knows less: an earlier one may have been false. */
         if (in->size <= in->end && is_newest &&
             (known_end == QUERN__NETPLAY_NEVER || quern__netplay_is_near(netplay, known_end)))
             player->acks[i] = known_end;
@@ -426,7 +422,7 @@ static void read_change(quern_netplay *netplay, packet *in, uint32_t sender)
     quern__netplay_change report = {0};
     quern__netplay_table table;
     if (in->size > in->end || !netplay->is_admitted || id != netplay->table.id || ballot == 0 ||
-        !is_member(&netplay->table, sender, netplay->players[sender].life))
+        !quern__netplay_is_member(&netplay->table, sender, netplay->players[sender].life))
         return;
     switch (step) {
     case QUERN__NETPLAY_PROPOSE:
@@ -492,8 +488,8 @@ static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint3
     return quern__netplay_store_chunk(netplay, &chunk, &divergence->is_whole);
 }
 
-/* Notes the newest packet of the sender, for its echo. Returns whether it, or an older one of the same machine, is the
- * packet; another machine of the player is noted if the packet is fresh, or if the one before has fallen silent. */
+/* Notes the number of a packet if it is the newest of its sender, for the echo. A packet of another machine of the player
+ * counts if it is fresh, or if the machine before has fallen silent. Returns whether the packet counts. */
 static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life, uint32_t sequence,
                           bool is_fresh, bool *out_newest)
 {

@@ -133,7 +133,7 @@ typedef struct simulation simulation;
 typedef struct sim_machine {
     simulation *in;
     uint32_t player;
-    bool is_open, has_counted_join, is_waiting_for_majority;
+    bool is_open, is_waiting_for_majority;
     sim_game game;
     quern_netplay *netplay;
     uint64_t next_ns, opens_at_ns; /* next call; when a closed machine joins, UINT64_MAX: never */
@@ -156,11 +156,11 @@ struct simulation {
     uint64_t event_ends_ns[SIMULATION_EVENTS]; /* 0: not begun */
     bool is_done[SIMULATION_EVENTS];
     uint32_t enabled;
-    uint64_t last_trouble_ns; /* end of all that disturbs */
-    bool has_deserters;       /* whether a player is gone for ever */
+    uint64_t last_trouble_ns; /* end of the last disturbance */
+    bool has_lost_player;     /* whether a player is gone for ever */
     bool is_healthy;
     uint32_t broken;    /* players that send absurd fields, now or before: bit i for player i */
-    bool has_been_told; /* whether a player has been told which one it is */
+    bool has_been_told; /* whether a player has been told which player errs */
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
@@ -383,7 +383,6 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
         return;
     }
     machine->is_open = true;
-    machine->has_counted_join = !joins;
     machine->is_waiting_for_majority = false;
     machine->next_ns = it->now_ns + 1 + random_below(&it->random, STEP_NS);
     memset(machine->hashes, 0, HASHES * sizeof *machine->hashes);
@@ -421,7 +420,7 @@ static void die(simulation *it, const simulation_event *event)
     const bool for_ever = event->duration_ms == UINT32_MAX;
     close_machine(it, event->player,
                   for_ever ? UINT64_MAX : it->now_ns + (uint64_t)event->duration_ms * MS + 1);
-    it->has_deserters = it->has_deserters || for_ever;
+    it->has_lost_player = it->has_lost_player || for_ever;
     it->result->death_count++;
 }
 
@@ -505,7 +504,7 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
     }
 }
 
-/* Returns whether all open machines play together, except those that err, and the largest frame and the least confirmed
+/* Returns whether all open machines play together, except broken ones, and the largest frame and the least confirmed
  * one. */
 static bool play_together(const simulation *it, uint32_t *out_most, uint32_t *out_least)
 {
@@ -657,8 +656,8 @@ static uint64_t last_event_ns(const simulation *it)
     return last + MS;
 }
 
-/* The time in which players that are healthy must play together again: to notice who is gone, to agree, to be
- * told and to join one after the other. */
+/* The time in which healthy players must play together again: they notice silent players, agree on a table, are cancelled
+ * and join one after the other. */
 static uint64_t settle_limit_ns(const simulation *it)
 {
     const uint64_t packets = it->plan->entity_count * 16ull / 1024 + 64;
@@ -702,7 +701,7 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
     if (!out_result->has_failed && !play_on(it, it->now_ns + settle_limit_ns(it), true) &&
         !it->has_been_told) {
         /* With a player that is gone for ever, the others may be fewer than half: they must say so. */
-        bool all_say_so = it->has_deserters;
+        bool all_say_so = it->has_lost_player;
         for (uint32_t i = 0; i < plan->player_count; i++)
             if (it->machines[i].is_open && !it->machines[i].is_waiting_for_majority) all_say_so = false;
         if (!all_say_so) fail_standing(it);

@@ -440,9 +440,7 @@ Test(netplay, a_silent_player_is_dropped_and_the_others_agree)
         }
         const uint32_t first = silent == 0 ? 1 : 0, second = silent == 2 ? 1 : 2;
         cr_assert_eq(last[first], last[second]);
-        for (uint32_t i = 0; i < 3; i++)
-            close_machine(&machines[i]);
-        free(net.packets);
+        close_machines(machines, 3, &net);
     }
 }
 
@@ -514,9 +512,7 @@ Test(netplay, forged_packets_do_not_crash)
             for (uint32_t k = 0; k < 4; k++)
                 forged->bytes[end + k] = (unsigned char)(sum >> (8 * k));
         }
-        for (uint32_t i = 0; i < 2; i++)
-            close_machine(&machines[i]);
-        free(net.packets);
+        close_machines(machines, 2, &net);
     }
 }
 
@@ -656,7 +652,7 @@ Test(netplay, a_join_may_last_longer_than_the_timeout)
                      20000);
 }
 
-/* Writes a packet of a kind of player 2 to player 1, as if it had heard player 1. Returns what is behind the head. */
+/* Writes a packet of a kind of player 2 to player 1, as if it had heard player 1. Returns its body. */
 static unsigned char *forge_packet(const machine *to, sent_packet *packet, uint8_t kind,
                                    uint32_t body_bytes)
 {
@@ -723,9 +719,7 @@ Test(netplay, a_faster_clock_does_not_run_ahead)
     const uint64_t fast = status_of(&machines[0]).rerun_count, slow = status_of(&machines[1]).rerun_count;
     cr_assert_leq(fast, 2 * slow, "the faster machine ran %u frames again, the slower one %u",
                   (uint32_t)fast, (uint32_t)slow);
-    for (uint32_t i = 0; i < 2; i++)
-        close_machine(&machines[i]);
-    free(net.packets);
+    close_machines(machines, 2, &net);
 }
 
 /* A player whose packets arrive, and that gives no more inputs: the others would wait for ever. */
@@ -876,9 +870,7 @@ Test(netplay, a_player_that_sends_different_inputs_is_named)
         }
     for (uint32_t i = 0; i < 3; i += 2)
         cr_assert_not_null(strstr(messages[i], "player 1 has sent other inputs"), "%u: %s", i, messages[i]);
-    for (uint32_t i = 0; i < 3; i++)
-        close_machine(&machines[i]);
-    free(net.packets);
+    close_machines(machines, 3, &net);
 }
 
 /* ------------------------------------------------------------------------- players that come and go */

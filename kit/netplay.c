@@ -549,7 +549,7 @@ static void judge(const quern_netplay *netplay, uint32_t index, uint32_t *player
  * hashes of all members are known, or after some calls. *out_waits: whether this machine waits for hashes. */
 static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs, bool *out_waits)
 {
-    enum { MOST_CALLS = 30 };
+    enum { MOST_CALLS = 60 };
     uint32_t player = 0, index = QUERN__NETPLAY_HASHES;
     char reason[256];
     *out_waits = false;
@@ -659,8 +659,8 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
     netplay->now_ns = netplay->progressed_ns = 1; /* 0 stands for no time */
     netplay->life = FIRST_LIFE;
     if (def->joins)
-        netplay->life =
-            (uint32_t)quern_random(netplay->clock_ns, def->session + def->player) | (FIRST_LIFE + 1);
+        netplay->life = (uint32_t)(quern_random(netplay->clock_ns, def->session + def->player) >> 36) |
+                        (FIRST_LIFE + 1);
     for (uint32_t i = 0; i < QUERN__NETPLAY_HASHES; i++)
         netplay->hashes[i].frame = QUERN__NETPLAY_NEVER;
     for (uint32_t i = 0; i < QUERN_MAX_NETPLAY_PLAYERS; i++) {
@@ -783,6 +783,21 @@ static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const v
     return result;
 }
 
+/* Returns a player that this machine needs, and has heard only with another version of the protocol; player_count if
+ * there is none. */
+static uint32_t find_other_version(const quern_netplay *netplay)
+{
+    uint32_t found = netplay->def.player_count;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const quern__netplay_player *player = &netplay->players[i];
+        if (netplay->counts.is_joining && player->life != 0) return netplay->def.player_count;
+        if (player->life == 0 && player->other_version != 0 &&
+            (netplay->counts.is_joining || !quern__netplay_is_out(&netplay->table.members[i])))
+            found = i;
+    }
+    return found;
+}
+
 /* Fails if this machine cannot go on. */
 static quern_result check_end(const quern_netplay *netplay)
 {
@@ -797,6 +812,13 @@ static quern_result check_end(const quern_netplay *netplay)
             : netplay->end == QUERN__NETPLAY_DROPPED
                 ? "the other players have dropped this one after a silence"
                 : "the player that sent the world has not let this one take part");
+    const uint32_t other = find_other_version(netplay);
+    if (other < netplay->def.player_count)
+        return quern_error_set(QUERN_ERROR_UNAVAILABLE,
+                               "quern_netplay_advance: the machine of player %u has version %u of the "
+                               "protocol of netplay, and this one version %u: play with one version of "
+                               "Quern on all machines",
+                               other, netplay->players[other].other_version, QUERN__NETPLAY_VERSION);
     if (netplay->counts.is_joining && quern__netplay_has_passed(netplay, netplay->progressed_ns, 4))
         return quern_error_set(
             QUERN_ERROR_UNAVAILABLE,

@@ -119,7 +119,7 @@ typedef struct quern_netplay_status {
     uint64_t rollback_count;  /**< How often a wrong prediction was corrected. */
     uint64_t rerun_count;     /**< Frames that were run again. */
     uint64_t wait_count;      /**< Calls that ran no frame because inputs were missing. */
-    uint64_t sent_bytes;      /**< Bytes of all packets that were sent. */
+    uint64_t sent_bytes;      /**< Bytes of all packets that were sent, without headers of the transport. */
     uint64_t received_bytes;  /**< Bytes of all packets that were received and accepted. */
     uint64_t ignored_count;   /**< Packets that were damaged, or of another session. */
     uint32_t present;         /**< Players that take part: bit i for player i. */
@@ -159,7 +159,8 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED
  * (the others have dropped this player, or the world that it got cannot be loaded, or its sender has not let it take part:
  * create a new world and join); UNAVAILABLE (less than half of the players are heard for two timeouts, or a joining player
- * has got no world for four: the call can be repeated, and succeeds when enough are heard); those of quern_history_save,
+ * has got no world for four, or a machine has another version of the protocol: the call can be repeated, and succeeds when
+ * enough are heard); those of quern_history_save,
  * quern_history_restore, quern_schedule_run and, when a player joins, of quern_world_save. After other errors than DIVERGED
  * and CANCELLED, the call can be repeated. */
 QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,

@@ -29,6 +29,7 @@
 #include <quern/archive.h>
 
 enum {
+    QUERN__NETPLAY_VERSION = 3,  /* of the protocol */
     QUERN__NETPLAY_WINDOW = 256, /* frames in each ring; a power of two */
     QUERN__NETPLAY_HASHES = 8,   /* hashes that are kept */
     QUERN__NETPLAY_CHUNK = 1024, /* bytes of the world in one packet */
@@ -84,16 +85,19 @@ typedef struct quern__netplay_player {
     uint32_t frame;      /* the player's next frame, as last heard */
     int32_t ahead;       /* frames by which this machine was ahead of that one, when it was last heard */
     int32_t their_ahead; /* the same, as that machine sees it */
-    uint32_t acks
-        [QUERN_MAX_NETPLAY_PLAYERS]; /* known_end of each player on this player's machine, as last heard */
+    /* known_end on this player's machine, as last heard, of this machine's player and of those that are out */
+    uint32_t acks[QUERN_MAX_NETPLAY_PLAYERS];
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of the player's machine */
     /* The machine of the player, which need not be a member. */
     uint32_t life, sequence; /* of its newest packet, which this machine echoes; life 0: none */
     uint32_t view;           /* id of its table, as last heard */
+    uint8_t other_version;   /* version of its last packet with another version of the protocol; 0: none */
     uint64_t contact_ns;     /* when that packet arrived */
     uint64_t
         heard_ns; /* when a fresh packet of the member's life arrived; of any life, if the player is out */
     uint64_t asked_ns;    /* when it has last asked for the world; 0: never */
+    bool has_gap;         /* whether inputs of it have arrived, and earlier ones have not */
+    bool lacks_inputs;    /* whether its machine has such a gap in this machine's inputs */
     uint8_t suspects;     /* members that it does not hear, by its table */
     bool is_changing;     /* whether it has promised to wait for the next table */
     uint64_t preceded_ns; /* since when its table has had precedence over this machine's; 0: it has not */

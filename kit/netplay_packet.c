@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Packets. All numbers are little-endian:
+/* Packets. `v32` is a number of 32 bits in 7 bits per byte, the lowest first, with the highest bit of each byte set
+ * except the last one's; `s32` is a signed number as a v32 (0, -1, 1, -2 ... as 0, 1, 2, 3 ...). Other numbers are
+ * little-endian:
  *
- *   all      u32 magic, u64 session, u8 kind, u8 sender; u32 life and u32 sequence number of the packet, and the same of
- *            the newest packet from the receiver; at the end u32 checksum of all that precedes
- *   FRAMES   u32 id of the table, u32 id of the receiver's table as last heard, u8 flags, u8 members that the sender does
- *            not hear; the table if the receiver has another one; u32 next frame of the sender; u8 frames by which it is
- *            ahead of the receiver, plus 128; per player u32 first frame
- *            whose input is not known; u32 frame of a hash (NEVER: none), u64 hash, per player u32 hash of its inputs; runs
- *            of inputs: u8 player, u32 first frame, u8 count, inputs
+ *   all      u8 magic, u8 version, u8 kind (low 4 bits) and sender, v32 life and v32 sequence number of the packet, and
+ *            the same of the newest packet from the receiver; at the end u32 checksum of the session and all that precedes
+ *   FRAMES   u8 flags, u32 id of the table; if any, u8 members that the sender does not hear; if the receiver has another
+ *            table as last heard, u32 its id, and the sender's table; v32 next frame of the sender; u8 frames by which it is
+ *            ahead of the receiver, plus 128; for the receiver and each player that is out, the first frame whose input is
+ *            not known: v32 0 if there is none, or 1 plus the folded number of frames by which it lies before that next
+ *            frame; if one is sent, v32 frame of a hash, u64 hash, per player u32 hash of its inputs; runs of inputs
+ *   a run    v32 player, plus 8 times the count of inputs; s32 number of frames by which it begins before the next
+ *            frame of the sender; the inputs (put_run)
  *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing, 32 bytes with a bit for each chunk that has
  *            arrived from that one on
  *   CHUNKS   u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
@@ -19,7 +23,11 @@
  *   a table  u32 epoch, u32 parent, u8 count of forks, each u32 epoch, u32 id; per player u32 active_from, u32
  *            dropped_from, u32 life
  *
- * Nothing is acknowledged by itself: FRAMES packets repeat what the receiver's known_end shows to be missing. */
+ * Nothing is acknowledged by itself: FRAMES packets repeat what the receiver's known_end shows to be missing. A packet can
+ * be read without any other one, so that none is in vain because an earlier one was lost.
+ *
+ * Every version begins with the magic and the version, and ends with the checksum: so a machine recognises packets of its
+ * session from a machine with another version. */
 #include "kit/netplay_internal.h"
 
 #include "kit/random.h"
@@ -27,17 +35,25 @@
 #include <string.h>
 
 enum {
-    MAGIC = 0x51, /* with the version of the format */
-    VERSION = 2,
-    HEADER_BYTES = 30,
-    SENDER_AT = 13,
+    MAGIC = 0x51,
+    HEADER_BYTES = 7, /* at least */
+    SENDER_SHIFT = 4,
     CHECKSUM_BYTES = 4,
     HASHES_SENT = 3,
+    MOST_CALLS_PER_HASH = 10,
     CALLS_PER_PROBE = 16,
     MOST_SEQUENCE_STEP = 1 << 20,
     FLAG_TABLE = 1,    /* the table follows */
     FLAG_CHANGING = 2, /* the sender takes no inputs until there is a new table */
-    FLAGS = FLAG_TABLE | FLAG_CHANGING
+    FLAG_SUSPECTS = 4, /* members that the sender does not hear follow */
+    FLAG_HASH = 8,     /* a hash follows */
+    FLAG_GAP = 16,     /* inputs of the receiver's player have arrived, and earlier ones have not */
+    FLAGS = FLAG_TABLE | FLAG_CHANGING | FLAG_SUSPECTS | FLAG_HASH | FLAG_GAP,
+    RUN_BYTES = 32,     /* of a run of inputs that the receiver may have got already */
+    RUN_FRAMES = 4,     /* the same, at least */
+    RUN_HEAD_BYTES = 7, /* at most */
+    HOLDS = 1,
+    MOST_HELD = 128
 };
 
 typedef enum packet_kind {
@@ -62,6 +78,24 @@ static void put(packet *out, uint64_t value, uint32_t byte_count)
         out->bytes[out->size++] = (unsigned char)(value >> (8 * i));
 }
 
+static void put_v32(packet *out, uint32_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        put(out, (value & 0x7f) | 0x80, 1);
+    put(out, value, 1);
+}
+
+/* Signed numbers of small size are small as v32. */
+static uint32_t fold(int32_t value)
+{
+    return value < 0 ? ~((uint32_t)value << 1) : (uint32_t)value << 1;
+}
+
+static int32_t unfold(uint32_t folded)
+{
+    return (int32_t)(folded >> 1) ^ -(int32_t)(folded & 1);
+}
+
 static void put_bytes(packet *out, const void *bytes, uint32_t count)
 {
     memcpy(out->bytes + out->size, bytes, count);
@@ -80,14 +114,13 @@ static void begin_packet(quern_netplay *netplay, packet *out, packet_kind kind, 
 {
     const quern__netplay_player *player = &netplay->players[receiver];
     out->size = 0;
-    put(out, MAGIC | VERSION << 8, 4);
-    put(out, netplay->def.session, 8);
-    put(out, kind, 1);
-    put(out, netplay->def.player, 1);
-    put(out, netplay->life, 4);
-    put(out, ++netplay->sequence, 4);
-    put(out, player->life, 4);
-    put(out, player->sequence, 4);
+    put(out, MAGIC, 1);
+    put(out, QUERN__NETPLAY_VERSION, 1);
+    put(out, (uint32_t)kind | netplay->def.player << SENDER_SHIFT, 1);
+    put_v32(out, netplay->life);
+    put_v32(out, ++netplay->sequence);
+    put_v32(out, player->life);
+    put_v32(out, player->sequence);
 }
 
 static void put_table(const quern_netplay *netplay, packet *out, const quern__netplay_table *table)
@@ -113,63 +146,133 @@ static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
     netplay->def.transport.send(netplay->def.transport.user_data, player, out->bytes, out->size);
 }
 
-/* Writes one of the newest hashes of frames that will not change, in turn. */
-static void put_hash(const quern_netplay *netplay, packet *out)
+/* Returns one of the newest hashes of frames that will not change, in turn; NULL if this call sends none. Each is sent
+ * several times, and more often while a difference is looked into. */
+static const quern__netplay_hash *choose_hash(const quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, last = netplay->verified / interval;
-    const uint32_t back = netplay->call_count % HASHES_SENT, number = last >= back ? last - back : 0;
+    uint32_t calls_per_hash = (interval + 2) / 3;
+    if (calls_per_hash > MOST_CALLS_PER_HASH) calls_per_hash = MOST_CALLS_PER_HASH;
+    if (netplay->differing_calls > 0) calls_per_hash = 1;
+    if (netplay->call_count % calls_per_hash != 0) return NULL;
+    const uint32_t back = netplay->call_count / calls_per_hash % HASHES_SENT;
+    const uint32_t number = last >= back ? last - back : 0;
     const quern__netplay_hash *hash = &netplay->hashes[number % QUERN__NETPLAY_HASHES];
-    const bool has_hash = hash->frame == number * interval && hash->frame <= netplay->verified;
-    put(out, has_hash ? hash->frame : QUERN__NETPLAY_NEVER, 4);
-    if (!has_hash) return;
-    put(out, hash->hash, 8);
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        put(out, hash->inputs[i], 4);
+    return hash->frame == number * interval && hash->frame <= netplay->verified ? hash : NULL;
 }
 
-/* Writes the inputs of a player that the receiver lacks, as many as fit. */
-static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, uint32_t receiver)
+/* Returns the size of an input in a run, after the input of the frame before. */
+static uint32_t measure_input(const quern_netplay *netplay, const quern__netplay_player *player,
+                              uint32_t frame)
+{
+    const unsigned char *input = player->inputs[frame % QUERN__NETPLAY_WINDOW];
+    const unsigned char *last = player->inputs[(frame - 1) % QUERN__NETPLAY_WINDOW];
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < netplay->def.input_bytes; i++)
+        changed += input[i] != last[i];
+    return changed == 0 ? 0 : netplay->def.input_bytes / 8 + 1 + changed;
+}
+
+/* Returns the first frame of the run of this machine's inputs for a player. Inputs are repeated until the receiver says that
+ * it has them, as long as they are few bytes. Others are sent several times, and again if the receiver says that they
+ * were lost. */
+static uint32_t begin_run(const quern_netplay *netplay, uint32_t receiver)
+{
+    const quern__netplay_player *self = &netplay->players[netplay->def.player];
+    const uint32_t acknowledged = netplay->players[receiver].acks[netplay->def.player];
+    uint32_t first = self->known_end, size_bytes = 0;
+    if (netplay->players[receiver].lacks_inputs) return acknowledged;
+    while (first > acknowledged && (size_bytes < RUN_BYTES || self->known_end - first < RUN_FRAMES))
+        size_bytes += measure_input(netplay, self, --first);
+    return first > acknowledged ? first : acknowledged;
+}
+
+/* Writes the inputs of a player that the receiver lacks, as many as fit. The first one follows an input of zeros. Each
+ * input that differs from the one before is a mask and the bytes that differ: bit i + 1 of the mask says whether byte i
+ * does. If the lowest bit of the mask, HOLDS, is set, its first byte stands alone, and the last input holds for as many
+ * frames as the other bits say, and one more. */
+static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, uint32_t first)
 {
     const quern__netplay_player *known = &netplay->players[player];
-    const uint32_t bytes = netplay->def.input_bytes, first = netplay->players[receiver].acks[player];
-    const uint32_t room = (uint32_t)sizeof out->bytes - CHECKSUM_BYTES - out->size;
+    const uint32_t bytes = netplay->def.input_bytes;
+    const uint32_t room = (uint32_t)sizeof out->bytes - CHECKSUM_BYTES - RUN_HEAD_BYTES;
+    const uint32_t mask_bytes = bytes / 8 + 1;
     /* This machine has no inputs from before the world that it has loaded. */
     uint32_t count =
         known->known_end > first && first >= netplay->loaded_frame ? known->known_end - first : 0;
-    if (count == 0 || count > QUERN__NETPLAY_WINDOW || room < 6 + bytes) return;
-    if (count > (room - 6) / bytes) count = (room - 6) / bytes;
+    if (count > QUERN__NETPLAY_WINDOW) return;
     if (count > UINT8_MAX) count = UINT8_MAX;
-    put(out, player, 1);
-    put(out, first, 4);
-    put(out, count, 1);
-    for (uint32_t i = 0; i < count; i++)
-        put_bytes(out, known->inputs[(first + i) % QUERN__NETPLAY_WINDOW], bytes);
+    packet coded = {.size = 0};
+    unsigned char last[QUERN_MAX_NETPLAY_INPUT_BYTES] = {0};
+    uint32_t done = 0;
+    while (done < count && out->size + coded.size + mask_bytes + bytes <= room) {
+        const unsigned char *input = known->inputs[(first + done) % QUERN__NETPLAY_WINDOW];
+        uint32_t held = 0;
+        while (done + held < count && held < MOST_HELD &&
+               memcmp(known->inputs[(first + done + held) % QUERN__NETPLAY_WINDOW], last, bytes) == 0)
+            held++;
+        if (held > 0) {
+            put(&coded, (held - 1) << 1 | HOLDS, 1);
+            done += held;
+            continue;
+        }
+        unsigned char *mask = coded.bytes + coded.size;
+        memset(mask, 0, mask_bytes);
+        coded.size += mask_bytes;
+        for (uint32_t i = 0; i < bytes; i++) {
+            if (input[i] == last[i]) continue;
+            mask[(i + 1) / 8] |= (unsigned char)(1u << (i + 1) % 8);
+            put(&coded, input[i], 1);
+        }
+        memcpy(last, input, bytes);
+        done++;
+    }
+    if (done == 0) return;
+    put_v32(out, done << 3 | player);
+    put_v32(out, fold((int32_t)netplay->frame - (int32_t)first));
+    put_bytes(out, coded.bytes, coded.size);
 }
 
 static void send_frames(quern_netplay *netplay, uint32_t receiver)
 {
     packet out;
     const bool has_other_table = netplay->players[receiver].view != netplay->table.id;
+    const uint32_t suspects =
+        quern__netplay_members(&netplay->table) & (uint8_t)~quern__netplay_find_alive(netplay);
+    const quern__netplay_hash *hash = choose_hash(netplay);
     begin_packet(netplay, &out, PACKET_FRAMES, receiver);
-    put(&out, netplay->table.id, 4);
-    put(&out, netplay->players[receiver].view, 4);
     put(&out,
         (uint32_t)(has_other_table ? FLAG_TABLE : 0) |
-            (uint32_t)(netplay->change.promised != 0 ? FLAG_CHANGING : 0),
+            (uint32_t)(netplay->change.promised != 0 ? FLAG_CHANGING : 0) |
+            (uint32_t)(suspects != 0 ? FLAG_SUSPECTS : 0) | (uint32_t)(hash != NULL ? FLAG_HASH : 0) |
+            (uint32_t)(netplay->players[receiver].has_gap ? FLAG_GAP : 0),
         1);
-    put(&out, quern__netplay_members(&netplay->table) & (uint8_t)~quern__netplay_find_alive(netplay), 1);
-    if (has_other_table) put_table(netplay, &out, &netplay->table);
-    put(&out, netplay->frame, 4);
+    put(&out, netplay->table.id, 4);
+    if (suspects != 0) put(&out, suspects, 1);
+    if (has_other_table) {
+        put(&out, netplay->players[receiver].view, 4);
+        put_table(netplay, &out, &netplay->table);
+    }
+    put_v32(&out, netplay->frame);
     const int32_t ahead = netplay->players[receiver].ahead;
     put(&out, (uint32_t)(ahead < -100 ? 28 : ahead > 100 ? 228 : ahead + 128), 1);
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        put(&out, quern__netplay_limit(netplay, i), 4);
-    put_hash(netplay, &out);
-    put_run(netplay, &out, netplay->def.player, receiver);
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const uint32_t limit = quern__netplay_limit(netplay, i);
+        if (i != receiver && !quern__netplay_is_out(&netplay->table.members[i])) continue;
+        put_v32(&out,
+                limit == QUERN__NETPLAY_NEVER ? 0 : 1 + fold((int32_t)netplay->frame - (int32_t)limit));
+    }
+    if (hash != NULL) {
+        put_v32(&out, hash->frame);
+        put(&out, hash->hash, 8);
+        for (uint32_t i = 0; i < netplay->def.player_count; i++)
+            put(&out, hash->inputs[i], 4);
+    }
+    put_run(netplay, &out, netplay->def.player, begin_run(netplay, receiver));
     /* Only machines that have heard the last inputs of a player that is out can pass them on. */
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         if (i != netplay->def.player && i != receiver && quern__netplay_is_out(&netplay->table.members[i]))
-            put_run(netplay, &out, i, receiver);
+            put_run(netplay, &out, i, netplay->players[receiver].acks[i]);
     send_packet(netplay, &out, receiver);
 }
 
@@ -316,6 +419,18 @@ static uint64_t get(packet *in, uint32_t byte_count)
     return value;
 }
 
+static uint32_t get_v32(packet *in)
+{
+    uint64_t value = 0;
+    for (uint32_t shift = 0; shift < 35; shift += 7) {
+        const uint64_t next = get(in, 1);
+        value |= (next & 0x7f) << shift;
+        if (next < 0x80 && value <= UINT32_MAX) return (uint32_t)value;
+    }
+    in->size = in->end + 1;
+    return 0;
+}
+
 /* Reads a table. Returns whether it is whole and its numbers are possible. */
 static bool read_table(const quern_netplay *netplay, packet *in, quern__netplay_table *out_table)
 {
@@ -341,30 +456,58 @@ static bool read_table(const quern_netplay *netplay, packet *in, quern__netplay_
     return in->size <= in->end;
 }
 
-/* Stores the inputs of a run that are not known yet, if no frame before them is missing. */
-static void read_run(quern_netplay *netplay, packet *in)
+/* Reads the next input of a run into `input`, which has the last one. *held: frames for which that still holds. Returns
+ * whether the run is whole. */
+static bool read_input(const quern_netplay *netplay, packet *in, unsigned char *input, uint32_t *held)
 {
-    const uint32_t index = (uint32_t)get(in, 1), first = (uint32_t)get(in, 4), count = (uint32_t)get(in, 1);
+    unsigned char mask[QUERN_MAX_NETPLAY_INPUT_BYTES / 8 + 1];
     const uint32_t bytes = netplay->def.input_bytes;
-    const bool is_whole = in->size <= in->end && in->end - in->size >= count * bytes;
+    if (*held > 0) {
+        --*held;
+        return true;
+    }
+    mask[0] = (unsigned char)get(in, 1);
+    if ((mask[0] & HOLDS) != 0) {
+        *held = mask[0] >> 1;
+        return in->size <= in->end;
+    }
+    for (uint32_t i = 1; i < bytes / 8 + 1; i++)
+        mask[i] = (unsigned char)get(in, 1);
+    for (uint32_t i = 0; i < bytes; i++)
+        if ((mask[(i + 1) / 8] >> (i + 1) % 8 & 1) != 0) input[i] = (unsigned char)get(in, 1);
+    return in->size <= in->end;
+}
+
+/* Stores the inputs of a run that are not known yet, if no frame before them is missing. `frame`: next frame of the
+ * sender. */
+static void read_run(quern_netplay *netplay, packet *in, uint32_t frame)
+{
+    const uint32_t head = get_v32(in), index = head & (QUERN_MAX_NETPLAY_PLAYERS - 1), count = head >> 3;
+    const uint32_t first = frame - (uint32_t)unfold(get_v32(in));
+    unsigned char input[QUERN_MAX_NETPLAY_INPUT_BYTES] = {0};
+    uint32_t held = 0;
     /* Arithmetic on frame numbers that are near those of this machine cannot overflow. */
     const bool is_near =
         first < QUERN__NETPLAY_NEVER / 2 &&
         (netplay->frame < QUERN__NETPLAY_WINDOW || first >= netplay->frame - QUERN__NETPLAY_WINDOW);
-    if (!is_whole || index >= netplay->def.player_count || index == netplay->def.player || !is_near) {
+    if (in->size > in->end || count > UINT8_MAX || index >= netplay->def.player_count ||
+        index == netplay->def.player || !is_near) {
         in->size = in->end + 1;
         return;
     }
     quern__netplay_player *player = &netplay->players[index];
     const uint32_t limit = quern__netplay_limit(netplay, index);
-    for (uint32_t i = 0; i < count; i++, in->size += bytes) {
+    player->has_gap = limit != QUERN__NETPLAY_NEVER && first > limit;
+    for (uint32_t i = 0; i < count && read_input(netplay, in, input, &held); i++) {
         if (limit == QUERN__NETPLAY_NEVER || first + i < limit) continue;
         if (player->known_end < limit) player->known_end = limit;
         if (first + i != player->known_end || netplay->change.promised != 0 ||
             player->known_end >= netplay->frame + QUERN__NETPLAY_WINDOW / 2)
             continue;
-        memcpy(player->inputs[player->known_end++ % QUERN__NETPLAY_WINDOW], in->bytes + in->size, bytes);
+        memcpy(player->inputs[player->known_end++ % QUERN__NETPLAY_WINDOW], input,
+               netplay->def.input_bytes);
     }
+    if (held > 0) in->size = in->end + 1; /* more than the run has */
 }
 
 /* `is_newest`: whether no later packet of the sender has arrived. */
@@ -372,10 +515,11 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
 {
     quern__netplay_player *player = &netplay->players[sender];
     quern__netplay_table table;
-    const uint32_t life = player->life, id = (uint32_t)get(in, 4), own_id = (uint32_t)get(in, 4);
-    const uint32_t flags = (uint32_t)get(in, 1), suspects = (uint32_t)get(in, 1);
-    if ((flags & FLAGS) != flags) return;
+    const uint32_t life = player->life, flags = (uint32_t)get(in, 1), id = (uint32_t)get(in, 4);
+    const uint32_t suspects = (flags & FLAG_SUSPECTS) != 0 ? (uint32_t)get(in, 1) : 0;
+    if ((flags & FLAGS) != flags || in->size > in->end) return;
     if ((flags & FLAG_TABLE) != 0) {
+        const uint32_t own_id = (uint32_t)get(in, 4);
         if (!read_table(netplay, in, &table) || table.id != id ||
             !quern__netplay_is_member(&table, sender, life))
             return;
@@ -385,7 +529,7 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
     if (id != netplay->table.id || !netplay->is_admitted || netplay->end != QUERN__NETPLAY_GOES_ON ||
         !quern__netplay_is_member(&netplay->table, sender, life))
         return;
-    const uint32_t frame = (uint32_t)get(in, 4);
+    const uint32_t frame = get_v32(in);
     const int32_t ahead = (int32_t)get(in, 1) - 128;
     if (is_newest && quern__netplay_is_near(netplay, frame)) {
         player->ahead = (int32_t)netplay->frame - (int32_t)frame;
@@ -394,9 +538,13 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
     if (is_newest) {
         player->suspects = (uint8_t)suspects;
         player->is_changing = (flags & FLAG_CHANGING) != 0;
+        player->lacks_inputs = (flags & FLAG_GAP) != 0;
     }
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const uint32_t known_end = (uint32_t)get(in, 4);
+        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->table.members[i])) continue;
+        const uint32_t before = get_v32(in);
+        const uint32_t known_end =
+            before == 0 ? QUERN__NETPLAY_NEVER : frame - (uint32_t)unfold(before - 1);
         /* The newest packet counts, even if it knows less: an earlier one may have been false. */
         if (in->size <= in->end && is_newest &&
             (known_end == QUERN__NETPLAY_NEVER || quern__netplay_is_near(netplay, known_end)))
@@ -404,16 +552,15 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
     }
     if (in->size > in->end) return;
     if (frame > player->frame && quern__netplay_is_near(netplay, frame)) player->frame = frame;
-    quern__netplay_hash hash = {.frame = (uint32_t)get(in, 4)};
-    if (hash.frame != QUERN__NETPLAY_NEVER) {
-        hash.hash = get(in, 8);
+    if ((flags & FLAG_HASH) != 0) {
+        quern__netplay_hash hash = {.frame = get_v32(in), .hash = get(in, 8)};
         for (uint32_t i = 0; i < netplay->def.player_count; i++)
             hash.inputs[i] = (uint32_t)get(in, 4);
-        if (in->size > in->end) return;
+        if (in->size > in->end || hash.frame >= QUERN__NETPLAY_NEVER) return;
         player->hashes[hash.frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] = hash;
     }
     while (in->size < in->end)
-        read_run(netplay, in);
+        read_run(netplay, in, frame);
 }
 
 static void read_change(quern_netplay *netplay, packet *in, uint32_t sender)
@@ -522,16 +669,16 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
 {
     quern__netplay_player *player = &netplay->players[sender];
     const quern__netplay_member *member = &netplay->table.members[sender];
-    const packet_kind kind = (packet_kind)get(in, 1);
-    (void)get(in, 1); /* the sender, which was compared */
-    const uint32_t life = (uint32_t)get(in, 4), sequence = (uint32_t)get(in, 4);
-    const uint32_t echoed_life = (uint32_t)get(in, 4), echoed_sequence = (uint32_t)get(in, 4);
+    const packet_kind kind = (packet_kind)(get(in, 1) & ((1u << SENDER_SHIFT) - 1));
+    const uint32_t life = get_v32(in), sequence = get_v32(in);
+    const uint32_t echoed_life = get_v32(in), echoed_sequence = get_v32(in);
     const uint32_t oldest = netplay->mark_count < QUERN__NETPLAY_MARKS
                                 ? 0
                                 : netplay->marks[netplay->mark_count % QUERN__NETPLAY_MARKS];
     const bool is_fresh = echoed_life == netplay->life && echoed_sequence >= oldest &&
                           echoed_sequence <= netplay->sequence && echoed_sequence != 0;
     bool is_newest;
+    if (in->size > in->end) return QUERN_OK;
     if (!note_sequence(netplay, sender, life, sequence, is_fresh, &is_newest)) return QUERN_OK;
     if (is_fresh && (member->life == life || quern__netplay_is_out(member)))
         player->heard_ns = netplay->now_ns;
@@ -558,21 +705,26 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
     return QUERN_OK;
 }
 
-/* Returns whether a packet is one of this session, whole, and from the player that the transport names. The position is
- * then behind the session. */
-static bool is_valid(const quern_netplay *netplay, packet *in, uint32_t size, uint32_t sender)
+/* Returns whether a packet is one of this session and version, whole, and from the player that the transport names. The
+ * position is then at the kind. Notes the version of a packet that has another one. */
+static bool is_valid(quern_netplay *netplay, packet *in, uint32_t size, uint32_t sender)
 {
-    if (size < HEADER_BYTES + CHECKSUM_BYTES || size > sizeof in->bytes) return false;
+    if (size < HEADER_BYTES + CHECKSUM_BYTES || size > sizeof in->bytes ||
+        sender >= netplay->def.player_count || sender == netplay->def.player)
+        return false;
     in->end = size;
     in->size = size - CHECKSUM_BYTES;
     if (get(in, CHECKSUM_BYTES) !=
-        quern__netplay_checksum(netplay->def.session, in->bytes, size - CHECKSUM_BYTES))
+            quern__netplay_checksum(netplay->def.session, in->bytes, size - CHECKSUM_BYTES) ||
+        in->bytes[0] != MAGIC)
         return false;
     in->end = size - CHECKSUM_BYTES;
-    in->size = 0;
-    return get(in, 4) == (MAGIC | VERSION << 8) && get(in, 8) == netplay->def.session &&
-           sender < netplay->def.player_count && sender != netplay->def.player &&
-           in->bytes[SENDER_AT] == sender;
+    in->size = 2;
+    if (in->bytes[1] != QUERN__NETPLAY_VERSION) {
+        netplay->players[sender].other_version = in->bytes[1];
+        return false;
+    }
+    return in->bytes[2] >> SENDER_SHIFT == sender;
 }
 
 quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs)

@@ -9,7 +9,7 @@
 
 #include <quern/quern.h>
 
-enum { PLAYERS = 3, HEAD_BYTES = 30, NAMES_AT = 12, SESSION = 7, LENGTH_UNIT = 5 };
+enum { PLAYERS = 3, HEAD_BYTES = 23, SESSION = 7, LENGTH_UNIT = 5 };
 enum { KIND_FRAMES = 1, KIND_JOIN = 2, KIND_CHANGE = 5, STEP_ACCEPT = 3 };
 
 typedef struct input {
@@ -52,18 +52,21 @@ static uint32_t receive(void *user_data, uint32_t *out_player, void *bytes, uint
     if (length < 2 || length - 2 + HEAD_BYTES + 4 > capacity_bytes) return 0;
     const uint8_t *names = in->bytes + in->at; /* kind and sender */
     const uint32_t player = names[1];
-    const uint32_t head[] = {0x251, SESSION, 0},
-                   numbers[] = {names[0] == KIND_JOIN ? 5 : 1, in->netplay->sequence + (uint32_t)in->at + 1,
+    const uint32_t numbers[] = {names[0] == KIND_JOIN ? 5 : 1, in->netplay->sequence + (uint32_t)in->at + 1,
                                 in->netplay->life, in->netplay->sequence};
-    memcpy(packet, head, 12);
-    memcpy(packet + NAMES_AT, names, 2);
-    memcpy(packet + NAMES_AT + 2, numbers, sizeof numbers);
+    packet[0] = 0x51;
+    packet[1] = QUERN__NETPLAY_VERSION;
+    packet[2] = (unsigned char)((names[0] & 15) | names[1] << 4);
+    for (uint32_t i = 0; i < 20; i++) /* numbers of five bytes, with seven bits each */
+        packet[3 + i] = (unsigned char)((numbers[i / 5] >> i % 5 * 7 & 0x7f) | (i % 5 < 4 ? 0x80u : 0));
     memcpy(packet + HEAD_BYTES, names + 2, length - 2);
     in->at += length;
     length += HEAD_BYTES - 2;
     /* the table of the machine, which the bytes cannot know */
-    const bool has_table = names[0] == KIND_FRAMES || names[0] == KIND_CHANGE;
-    if (has_table && length >= HEAD_BYTES + 4) memcpy(packet + HEAD_BYTES, &in->netplay->table.id, 4);
+    if (names[0] == KIND_FRAMES && length >= HEAD_BYTES + 5)
+        memcpy(packet + HEAD_BYTES + 1, &in->netplay->table.id, 4);
+    if (names[0] == KIND_CHANGE && length >= HEAD_BYTES + 4)
+        memcpy(packet + HEAD_BYTES, &in->netplay->table.id, 4);
     if (names[0] == KIND_CHANGE && length >= HEAD_BYTES + 17 && packet[HEAD_BYTES + 4] == STEP_ACCEPT)
         memcpy(packet + HEAD_BYTES + 13, &in->netplay->table.id, 4);
     *out_player = player;

@@ -23,7 +23,8 @@ enum {
     MS = 1000000,
     STEP_NS = 16666667,
     QUEUE_PACKETS = 4096, /* per receiver; a full one loses packets, as a socket does */
-    OLD_PACKETS = 32,     /* kept for repeats, per receiver */
+    PACKET_KIND_AT = 2,
+    OLD_PACKETS = 32, /* kept for repeats, per receiver */
     HASH_INTERVAL = 4,
     HASHES = 4096, /* noted for each player, by frame */
     COMPARED_FRAMES = 60
@@ -292,7 +293,7 @@ static void make_absurd(simulation *it, unsigned char *bytes, uint32_t size)
     static const uint32_t values[] = {0, 1, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x3fffffff};
     const uint32_t end = size - 4;
     for (uint32_t count = 1 + random_below(&it->random, 3); count > 0; count--) {
-        const uint32_t at = 14 + random_below(&it->random, end - 14);
+        const uint32_t at = PACKET_KIND_AT + 1 + random_below(&it->random, end - PACKET_KIND_AT - 1);
         if (random_chance(&it->random, 50) || at + 4 > end) {
             bytes[at] = (unsigned char)random_next(&it->random);
             continue;
@@ -311,6 +312,7 @@ static void send_packet(void *user_data, uint32_t player, const void *bytes, uin
     unsigned char changed[QUERN_NETPLAY_PACKET_BYTES];
     uint64_t late_ns;
     it->result->packet_count++;
+    it->result->sent_bytes += size;
     from->sent_in_call++;
     if (player >= it->plan->player_count || size > QUERN_NETPLAY_PACKET_BYTES) {
         fail(it, "player %u sends %u bytes to player %u", from->player, size, player);

@@ -48,7 +48,7 @@ typedef struct simulation_result {
     char failure[SIMULATION_TEXT_BYTES];
     uint32_t told_count; /* 1 if the game ended because a player was told which other one errs */
     uint32_t cancelled_count, join_count, death_count;
-    uint64_t call_count, packet_count, compared_count, rerun_count;
+    uint64_t call_count, packet_count, sent_bytes, compared_count, rerun_count;
     uint64_t settle_ms;  /* time from the end of all disturbances until all players played together again */
     uint64_t most_bytes; /* most memory that one session had from its allocator */
 } simulation_result;

@@ -48,7 +48,8 @@ Test(netplay_simulation, games_go_on_after_each_pair_of_events, .timeout = 600)
                 play_seed(seed, 1u << a | 1u << b, UINT32_MAX, &sums);
 }
 
-/* Games that have failed, with the events that they needed for it. */
+/* Games that have failed, with the events that they needed for it. What a network does to a game changes with the packets,
+ * so that later versions of the protocol may play them otherwise. */
 Test(netplay_simulation, games_that_have_failed_go_on)
 {
     static const struct {

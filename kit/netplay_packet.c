@@ -43,7 +43,9 @@ enum {
     MOST_CALLS_PER_HASH = 10,
     CALLS_PER_PROBE = 16,
     MOST_SEQUENCE_STEP = 1 << 20,
-    FLAG_TABLE = 1,    /* the table follows */
+    MOST_BALLOT_STEP =
+        1 << 16,    /* no agreement takes so many: no member could propose more than the highest ballot */
+    FLAG_TABLE = 1, /* the table follows */
     FLAG_CHANGING = 2, /* the sender takes no inputs until there is a new table */
     FLAG_SUSPECTS = 4, /* members that the sender does not hear follow */
     FLAG_HASH = 8,     /* a hash follows */
@@ -151,9 +153,9 @@ static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
 static const quern__netplay_hash *choose_hash(const quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, last = netplay->verified / interval;
-    uint32_t calls_per_hash = (interval + 2) / 3;
+    uint32_t calls_per_hash = interval / 3;
     if (calls_per_hash > MOST_CALLS_PER_HASH) calls_per_hash = MOST_CALLS_PER_HASH;
-    if (netplay->differing_calls > 0) calls_per_hash = 1;
+    if (calls_per_hash == 0 || netplay->differing_calls > 0) calls_per_hash = 1;
     if (netplay->call_count % calls_per_hash != 0) return NULL;
     const uint32_t back = netplay->call_count / calls_per_hash % HASHES_SENT;
     const uint32_t number = last >= back ? last - back : 0;
@@ -479,8 +481,8 @@ static bool read_input(const quern_netplay *netplay, packet *in, unsigned char *
 }
 
 /* Stores the inputs of a run that are not known yet, if no frame before them is missing. `frame`: next frame of the
- * sender. */
-static void read_run(quern_netplay *netplay, packet *in, uint32_t frame)
+ * sender. A machine gives the inputs of its own player, and passes on those of players that are out. */
+static void read_run(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t frame)
 {
     const uint32_t head = get_v32(in), index = head & (QUERN_MAX_NETPLAY_PLAYERS - 1), count = head >> 3;
     const uint32_t first = frame - (uint32_t)unfold(get_v32(in));
@@ -491,7 +493,8 @@ static void read_run(quern_netplay *netplay, packet *in, uint32_t frame)
         first < QUERN__NETPLAY_NEVER / 2 &&
         (netplay->frame < QUERN__NETPLAY_WINDOW || first >= netplay->frame - QUERN__NETPLAY_WINDOW);
     if (in->size > in->end || count > UINT8_MAX || index >= netplay->def.player_count ||
-        index == netplay->def.player || !is_near) {
+        index == netplay->def.player || !is_near ||
+        (index != sender && !quern__netplay_is_out(&netplay->table.members[index]))) {
         in->size = in->end + 1;
         return;
     }
@@ -560,7 +563,7 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
         player->hashes[hash.frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] = hash;
     }
     while (in->size < in->end)
-        read_run(netplay, in, frame);
+        read_run(netplay, in, sender, frame);
 }
 
 static void read_change(quern_netplay *netplay, packet *in, uint32_t sender)
@@ -569,6 +572,7 @@ static void read_change(quern_netplay *netplay, packet *in, uint32_t sender)
     quern__netplay_change report = {0};
     quern__netplay_table table;
     if (in->size > in->end || !netplay->is_admitted || id != netplay->table.id || ballot == 0 ||
+        ballot > (uint64_t)netplay->change.newest + MOST_BALLOT_STEP ||
         !quern__netplay_is_member(&netplay->table, sender, netplay->players[sender].life))
         return;
     switch (step) {

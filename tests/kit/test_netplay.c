@@ -978,6 +978,87 @@ Test(netplay, another_version_of_the_protocol_is_named)
     }
 }
 
+/* Puts a packet on its way as if a machine that plays from the start had sent it. Returns its body. */
+static unsigned char *forge_as_player(const machine *to, sent_packet *packet, uint32_t from, uint8_t kind,
+                                      uint32_t body_bytes)
+{
+    unsigned char *body = forge_packet(to, packet, kind, body_bytes);
+    const uint32_t sequence = to->netplay->players[from].sequence + 1;
+    packet->from = from;
+    packet->to = to->player;
+    packet->bytes[2] = (unsigned char)(kind | from << 4);
+    packet->bytes[3] = 0x81; /* the life of a machine that plays from the start */
+    for (uint32_t i = 0; i < 5; i++) {
+        if (i > 0) packet->bytes[3 + i] = i < 4 ? 0x80 : 0;
+        packet->bytes[8 + i] = (unsigned char)((sequence >> i * 7 & 0x7f) | (i < 4 ? 0x80u : 0));
+    }
+    memset(body, 0, body_bytes);
+    return body;
+}
+
+/* Player 0 proposes with the highest ballot, and is gone: the others must be able to propose to drop it. */
+Test(netplay, an_absurd_ballot_ends_no_agreement)
+{
+    network net;
+    machine machines[3];
+    const quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.03};
+    open_network(&net, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        open_machine(&machines[i], &net, i, &def);
+    for (net.tick = 0; net.tick < 400; net.tick++) {
+        for (uint32_t i = 1; i < 3 && net.tick == 100; i++) {
+            sent_packet *packet = &net.packets[net.count++];
+            unsigned char *body = forge_as_player(&machines[i], packet, 0, 5, 9);
+            memcpy(body, &machines[i].netplay->table.id, 4);
+            body[4] = QUERN__NETPLAY_PROPOSE;
+            memset(body + 5, 0xff, 4);
+            sign_packet(packet);
+        }
+        for (uint32_t i = net.tick < 100 ? 0 : 1; i < 3; i++)
+            step_machine(&machines[i], NULL);
+    }
+    for (uint32_t i = 1; i < 3; i++) {
+        cr_assert_eq(status_of(&machines[i]).present, 6);
+        cr_assert_gt(machines[i].netplay->verified, 250);
+    }
+    close_machines(machines, 3, &net);
+}
+
+/* Player 2 sends an input of player 0, which takes part. */
+Test(netplay, a_player_cannot_give_inputs_of_another)
+{
+    network net;
+    machine machines[3];
+    const quern_netplay_def def = {.player_count = 3};
+    open_network(&net, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        open_machine(&machines[i], &net, i, &def);
+    for (net.tick = 0; net.tick < 50; net.tick++)
+        for (uint32_t i = 0; i < 3; i++)
+            step_machine(&machines[i], NULL);
+    for (uint32_t player = 0; player <= 2; player += 2) {
+        quern_netplay *netplay = machines[1].netplay;
+        const uint32_t known = netplay->players[player].known_end;
+        sent_packet *packet = &net.packets[net.count = 0];
+        unsigned char *body = forge_as_player(&machines[1], packet, 2, 1, 13);
+        memcpy(body + 1, &netplay->table.id, 4);
+        body[5] = (unsigned char)known; /* next frame of the sender */
+        body[6] = 128;
+        body[7] = 0;
+        body[8] = (unsigned char)(1u << 3 | player); /* one input, of that frame */
+        body[9] = 0;
+        body[10] = 2; /* the first byte differs from zero */
+        body[11] = 2;
+        packet->size -= 1;
+        net.count = 1;
+        sign_packet(packet);
+        step_machine(&machines[1], NULL);
+        cr_assert_eq(machines[1].result, QUERN_OK);
+        cr_assert_eq(netplay->players[player].known_end, player == 2 ? known + 1 : known);
+    }
+    close_machines(machines, 3, &net);
+}
+
 /* The machine of player 1 sends other inputs to player 2 than to player 0. */
 Test(netplay, a_player_that_sends_different_inputs_is_named)
 {

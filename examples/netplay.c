@@ -33,11 +33,13 @@ static const char usage[] =
     "  --loss PERCENT   packets that are lost, 0 to 90 (default 5)\n"
     "  --seed N         number that decides inputs and network (default 1)\n"
     "  --threads N      number of threads; 0 = one per processor (default 1)\n"
+    "  --sync-test N    without a network: after each frame, go back by N frames, 1 to 32, and run them "
+    "again\n"
     "  --json           print the result as one line of JSON at the end\n"
     "  --help           print this text\n";
 
 typedef struct Options {
-    uint32_t player_count, frame_count, delay_ms, loss, seed, thread_count;
+    uint32_t player_count, frame_count, delay_ms, loss, seed, thread_count, sync_frames;
     bool json;
 } Options;
 
@@ -59,6 +61,7 @@ static Options parse_options(int argc, char **argv)
                                          {"loss", required_argument, NULL, 'l'},
                                          {"seed", required_argument, NULL, 's'},
                                          {"threads", required_argument, NULL, 't'},
+                                         {"sync-test", required_argument, NULL, 'y'},
                                          {"json", no_argument, NULL, 'j'},
                                          {"help", no_argument, NULL, 'h'},
                                          {NULL, 0, NULL, 0}};
@@ -71,6 +74,8 @@ static Options parse_options(int argc, char **argv)
         if (option == 'l') options.loss = parse_number("loss", optarg, 0, 90);
         if (option == 's') options.seed = parse_number("seed", optarg, 0, UINT32_MAX);
         if (option == 't') options.thread_count = parse_number("threads", optarg, 0, QUERN_MAX_THREADS);
+        if (option == 'y')
+            options.sync_frames = parse_number("sync-test", optarg, 1, QUERN_MAX_NETPLAY_ROLLBACK);
         if (option == 'j') options.json = true;
         if (option == 'h') fputs(usage, stdout);
         if (option == 'h' || option == '?') exit(option == 'h' ? EXIT_SUCCESS : 2);
@@ -312,14 +317,54 @@ static bool report(const Machine *machines, const Network *network)
     return is_same;
 }
 
+/* Writes the inputs of all players for a frame of the test. */
+static void give_inputs(void *user_data, uint64_t frame, void *inputs)
+{
+    const Options *options = user_data;
+    for (uint32_t i = 0; i < options->player_count; i++)
+        ((Input *)inputs)[i] = make_input(options, i, frame);
+}
+
+/* Runs each frame several times in one world. Returns whether it had the same result each time. */
+static bool test_sync(Options *options, quern_jobs *jobs)
+{
+    Game game;
+    open_game(&game, options->player_count);
+    const quern_netplay_sync_def def = {.world = game.world,
+                                        .schedule = game.schedule,
+                                        .inputs = game.inputs,
+                                        .step_seconds = 1.0 / TICKS_PER_SECOND,
+                                        .frame_count = options->frame_count,
+                                        .rollback_frames = options->sync_frames,
+                                        .give_inputs = give_inputs,
+                                        .user_data = options};
+    const quern_result result = quern_netplay_sync_test(&def, jobs, NULL);
+    if (result == QUERN_OK)
+        printf(
+            "%u frames gave the same world when the last %u ran again after each; world hash: 0x%016" PRIx64
+            "\n",
+            options->frame_count, options->sync_frames, quern_world_hash(game.world));
+    else
+        printf("%s\n", quern_error_message());
+    quern_schedule_destroy(game.schedule);
+    quern_world_destroy(game.world);
+    return result == QUERN_OK;
+}
+
 int main(int argc, char **argv)
 {
-    const Options options = parse_options(argc, argv);
+    Options options = parse_options(argc, argv);
     Machine machines[PLAYERS_MAX];
     Network network = {.options = &options, .packets = calloc(PACKETS_MAX, sizeof(Packet))};
     quern_jobs *jobs;
     if (network.packets == NULL) abort();
     QUERN_MUST(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &jobs));
+    if (options.sync_frames > 0) {
+        const bool agrees = test_sync(&options, jobs);
+        quern_jobs_destroy(jobs);
+        free(network.packets);
+        return agrees ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
     for (uint32_t i = 0; i < options.player_count; i++)
         open_machine(&machines[i], &network, i);
     while (!advance(machines, &options, jobs))

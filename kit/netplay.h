@@ -178,6 +178,35 @@ QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,
 QUERN_API quern_result quern_netplay_get_report(const quern_netplay *netplay,
                                                 quern_netplay_report *out_report);
 
+/* ------------------------------------------------------------------------------ test of one machine */
+
+/** Definition of a test of going back; see quern_netplay_sync_test. */
+typedef struct quern_netplay_sync_def {
+    quern_world *world QUERN__ZERO;       /**< The world. Required. It must have no history. */
+    quern_schedule *schedule QUERN__ZERO; /**< Schedule of the world that runs frames. Required. */
+    quern_resource inputs QUERN__ZERO;    /**< Resource with the inputs. Required. */
+    double step_seconds QUERN__ZERO;      /**< Time step of each frame, greater than 0. */
+    uint32_t frame_count QUERN__ZERO;     /**< Number of frames to run, greater than 0. */
+    /** Number of frames that run again after each frame; 0 means 8. At most QUERN_MAX_NETPLAY_ROLLBACK. */
+    uint32_t rollback_frames QUERN__ZERO;
+    /** Writes the inputs of a frame to the value of the resource. NULL: inputs stay as they are. Called once for each
+     * frame. */
+    void (*give_inputs)(void *user_data, uint64_t frame, void *inputs) QUERN__ZERO;
+    void *user_data QUERN__ZERO;           /**< Passed to give_inputs. */
+    quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
+} quern_netplay_sync_def;
+
+/** Tests without a network whether a game can be played over netplay: runs frames, goes back after each of them, runs the
+ * last rollback_frames again, and compares the world after each with what it was before. out_report, which may be NULL, receives the first difference, with
+ * frame, component and entity: `expected` is when the frame ran before. jobs may be NULL.
+ *
+ * Afterwards the world has run frame_count frames; if it differs, the world is as it was before that frame. Costs much
+ * more than the frames: each is recorded with hashes of entities. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_RESOURCE,
+ * DIVERGED (a frame gave another result when it ran again), those of quern_history_create, quern_history_save,
+ * quern_replay_recorder_create and quern_replay_record. Threads: main, between frames. */
+QUERN_API quern_result quern_netplay_sync_test(const quern_netplay_sync_def *def, quern_jobs *jobs,
+                                               quern_replay_report *out_report);
+
 #ifdef __cplusplus
 }
 #endif

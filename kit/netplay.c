@@ -604,6 +604,10 @@ static quern_result check_numbers(const quern_netplay_def *def)
         return fail_range("input_bytes", def->input_bytes, 1, QUERN_MAX_NETPLAY_INPUT_BYTES);
     if (def->input_delay > QUERN_MAX_NETPLAY_DELAY)
         return fail_range("input_delay", def->input_delay, 0, QUERN_MAX_NETPLAY_DELAY);
+    if (def->max_input_delay > QUERN_MAX_NETPLAY_DELAY ||
+        (def->max_input_delay != 0 && def->max_input_delay < def->input_delay))
+        return fail_range("max_input_delay", def->max_input_delay, def->input_delay,
+                          QUERN_MAX_NETPLAY_DELAY);
     if (def->max_rollback > QUERN_MAX_NETPLAY_ROLLBACK)
         return fail_range("max_rollback", def->max_rollback, 0, QUERN_MAX_NETPLAY_ROLLBACK);
     if (def->reports && def->hash_interval > QUERN_MAX_NETPLAY_REPORT)
@@ -653,6 +657,7 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
 {
     netplay->def = *def;
     if (netplay->def.max_rollback == 0) netplay->def.max_rollback = 8;
+    if (netplay->def.max_input_delay == 0) netplay->def.max_input_delay = def->input_delay;
     if (netplay->def.hash_interval == 0) netplay->def.hash_interval = 30;
     netplay->transfer.player = QUERN__NETPLAY_NEVER;
     netplay->clock_ns = def->transport.now(def->transport.user_data);
@@ -699,10 +704,10 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     /* A machine goes back to `verified` at most, which is within the frames that the rings hold (netplay_internal.h).
      * Hashes of a frame are compared at most as many frames later, and a report goes back to the hash before. */
     const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
-    const quern_history_def history = {.schedules = {def->schedule},
-                                       .frame_count = 2 * (netplay->def.max_rollback + def->input_delay) +
-                                                      4 + report_count,
-                                       .allocator = def->allocator};
+    const quern_history_def history = {
+        .schedules = {def->schedule},
+        .frame_count = 2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count,
+        .allocator = def->allocator};
     result = quern_history_create(def->world, &history, &netplay->history);
     if (result != QUERN_OK) {
         allocator.release(allocator.user_data, netplay, sizeof *netplay, _Alignof(quern_netplay));
@@ -891,6 +896,18 @@ quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, con
     if (netplay->end == QUERN__NETPLAY_GOES_ON) quern__netplay_send(netplay);
     if (out_frame_count != NULL) *out_frame_count = frame_count;
     return result;
+}
+
+quern_result quern_netplay_set_input_delay(quern_netplay *netplay, uint32_t input_delay)
+{
+    if (netplay == NULL) return fail_null("quern_netplay_set_input_delay", "netplay");
+    if (input_delay > netplay->def.max_input_delay)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "quern_netplay_set_input_delay: input_delay is %u: give a number from 0 to "
+                               "%u, or create the session with a larger max_input_delay",
+                               input_delay, netplay->def.max_input_delay);
+    netplay->def.input_delay = input_delay;
+    return QUERN_OK;
 }
 
 quern_result quern_netplay_get_status(const quern_netplay *netplay, quern_netplay_status *out_status)

@@ -90,6 +90,9 @@ typedef struct quern_netplay_def {
     double step_seconds QUERN__ZERO;   /**< Time step of each frame, greater than 0. */
     /** Frames from giving an input to its effect. Each frame of delay hides that much latency without rolling back. */
     uint32_t input_delay QUERN__ZERO;
+    /** Largest delay that quern_netplay_set_input_delay may set; 0 means input_delay. The history has two more frames for
+     * each frame by which it is larger than input_delay. */
+    uint32_t max_input_delay QUERN__ZERO;
     /** Maximum number of frames to run ahead of the known inputs; 0 means 8. A machine waits rather than going on. */
     uint32_t max_rollback QUERN__ZERO;
     uint32_t hash_interval QUERN__ZERO; /**< Frames from one compared hash to the next; 0 means 30. */
@@ -165,6 +168,11 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  * and CANCELLED, the call can be repeated. */
 QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                                              uint32_t *out_frame_count);
+
+/** Changes the input delay of this machine's player, for example when the latency has changed; that of the other players
+ * may be another one. When it grows, the next input takes effect in several frames; when it shrinks by n, those of the next
+ * n frames take none. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (more than max_input_delay). */
+QUERN_API quern_result quern_netplay_set_input_delay(quern_netplay *netplay, uint32_t input_delay);
 
 /** Returns the progress and the counts of a session. Errors: NULL_ARGUMENT. */
 QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,

@@ -22,7 +22,7 @@
  * on the next one (netplay_members.c) such that it changes no frame that any of them has verified.
  *
  * Ring sizes. A machine runs at most max_rollback frames ahead of the inputs that it knows, and gives its own inputs
- * input_delay frames ahead. All that any machine may still need is therefore within twice the sum of both. */
+ * at most max_input_delay frames ahead. All that any machine may still need is therefore within twice the sum of both. */
 
 #include "kit/netplay.h"
 

@@ -1424,6 +1424,40 @@ Test(netplay, a_report_survives_a_forged_recording)
     close_machines(machines, 2, &net);
 }
 
+/* Over a line of five ticks, the machine of player 0 gives its inputs later, then earlier again. */
+Test(netplay, the_input_delay_changes_while_playing)
+{
+    network net;
+    machine machines[2];
+    const quern_netplay_def def = {.player_count = 2, .max_input_delay = 8, .max_rollback = 8};
+    uint64_t rollbacks[3] = {0}; /* of the other machine, with each delay */
+    open_network(&net, 1);
+    net.latency = 4;
+    for (uint32_t i = 0; i < 2; i++)
+        open_machine(&machines[i], &net, i, &def);
+    quern_netplay *netplay = machines[0].netplay;
+    for (net.tick = 0; net.tick < 600; net.tick++) {
+        if (net.tick == 200) cr_assert_eq(quern_netplay_set_input_delay(netplay, 8), QUERN_OK);
+        if (net.tick == 400) cr_assert_eq(quern_netplay_set_input_delay(netplay, 1), QUERN_OK);
+        const uint64_t before = status_of(&machines[1]).rollback_count;
+        for (uint32_t i = 0; i < 2; i++) {
+            step_machine(&machines[i], NULL);
+            cr_assert_eq(machines[i].result, QUERN_OK, "%s", quern_error_message());
+        }
+        if (net.tick % 200 >= 50) /* inputs that were given with the delay before are on their way */
+            rollbacks[net.tick / 200] += status_of(&machines[1]).rollback_count - before;
+        if (net.tick == 399) cr_assert_eq(netplay->players[0].known_end, netplay->frame + 8);
+    }
+    cr_assert_eq(netplay->players[0].known_end, netplay->frame + 1);
+    cr_assert_gt(rollbacks[0], 10);
+    cr_assert_eq(rollbacks[1], 0);
+    cr_assert_gt(rollbacks[2], 10);
+    cr_assert_gt(netplay->verified, 560); /* hashes of these frames were compared */
+    cr_assert_eq(quern_netplay_set_input_delay(netplay, 9), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern_netplay_set_input_delay(NULL, 1), QUERN_ERROR_NULL_ARGUMENT);
+    close_machines(machines, 2, &net);
+}
+
 /* Writes the inputs of all players for a frame. */
 static void give_inputs(void *user_data, uint64_t frame, void *inputs)
 {
@@ -1547,8 +1581,8 @@ Test(netplay, wrong_definitions_are_refused)
     quern_netplay_destroy(like.netplay);
     cr_assert_eq(quern_netplay_create(NULL, &netplay), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_netplay_create(&right, NULL), QUERN_ERROR_NULL_ARGUMENT);
-    quern_netplay_def wrong[13];
-    for (int i = 0; i < 13; i++)
+    quern_netplay_def wrong[15];
+    for (int i = 0; i < 15; i++)
         wrong[i] = right;
     wrong[0].player_count = 1;
     wrong[1].player_count = QUERN_MAX_NETPLAY_PLAYERS + 1;
@@ -1564,7 +1598,10 @@ Test(netplay, wrong_definitions_are_refused)
     wrong[11].absent = 1;
     wrong[12].reports = true;
     wrong[12].hash_interval = QUERN_MAX_NETPLAY_REPORT + 1;
-    for (int i = 0; i < 13; i++)
+    wrong[13].max_input_delay = QUERN_MAX_NETPLAY_DELAY + 1;
+    wrong[14].input_delay = 3;
+    wrong[14].max_input_delay = 2;
+    for (int i = 0; i < 15; i++)
         cr_assert_eq(quern_netplay_create(&wrong[i], &netplay), QUERN_ERROR_INVALID_ARGUMENT, "%d", i);
     cr_assert_eq(quern_netplay_advance(NULL, NULL, &(Input){0}, NULL), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_netplay_create(&right, &like.netplay), QUERN_OK);

@@ -65,14 +65,17 @@ static void set_inputs(quern_netplay *netplay)
            (size_t)netplay->def.player_count * bytes);
 }
 
-/* Notes the hash of the world before the next frame, and those of the inputs since the hash before. */
+/* Notes the hash of the world before the next frame, and those of the inputs since the hash before the last one: the hash
+ * before this one may be lost on the way to another machine. */
 static void note_hash(quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, bytes = netplay->def.input_bytes;
     quern__netplay_hash *hash = &netplay->hashes[netplay->frame / interval % QUERN__NETPLAY_HASHES];
     *hash = (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
-    const uint32_t first = netplay->frame - (interval < netplay->frame ? interval : netplay->frame);
-    if (first < netplay->loaded_frame || interval > QUERN__NETPLAY_WINDOW) return;
+    uint32_t span = interval <= QUERN__NETPLAY_WINDOW / 2 ? 2 * interval : interval;
+    if (span > netplay->frame) span = netplay->frame;
+    const uint32_t first = netplay->frame - span;
+    if (first < netplay->loaded_frame || span > QUERN__NETPLAY_WINDOW) return;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         for (uint32_t frame = first; frame < netplay->frame; frame++)
             hash->inputs[i] = quern__netplay_checksum(

@@ -72,7 +72,9 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {3926, 0x209403,
          255}, /* a machine that had just joined did not name the player that had sent different inputs */
         {101772, 0x124, 255}, /* a machine had promised the highest ballot that there is */
-        {101879, 0x2, 255},   /* a player sent inputs of another one, which was then held to err */
+        {105102, 0x1f,
+         255}, /* a player that had sent different inputs was not named after a hash was late */
+        {101879, 0x2, 255}, /* a player sent inputs of another one, which was then held to err */
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)

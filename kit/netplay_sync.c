@@ -8,12 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+static quern_result fail_null(const char *argument)
+{
+    return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_netplay_sync_test: '%s' is NULL", argument);
+}
+
 static quern_result check_def(const quern_netplay_sync_def *def)
 {
-    static const char null[] = "quern_netplay_sync_test: '%s' is NULL";
-    if (def == NULL) return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, null, "def");
-    if (def->world == NULL) return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, null, "def->world");
-    if (def->schedule == NULL) return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, null, "def->schedule");
+    if (def == NULL) return fail_null("def");
+    if (def->world == NULL) return fail_null("def->world");
+    if (def->schedule == NULL) return fail_null("def->schedule");
     if (def->frame_count == 0)
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,

@@ -10,7 +10,8 @@ import os
 import re
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-INSIDE = ("docs/design.md", "docs/internals.md", "docs/glossary.md", "docs/benchmarks/results.md")
+INSIDE = ("docs/design.md", "docs/internals.md", "docs/glossary.md", "docs/benchmarks/results.md",
+          "docs/benchmarks/experiments.md")
 COMMENT = re.compile(r"/\*\*(?!<)(?:(?!\*/).)*\*/\n(?!typedef)(?=[^;{}]*?\b(quern_\w+)\()", re.S)
 
 

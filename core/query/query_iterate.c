@@ -406,6 +406,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     atomic_store_explicit(&query->accessor.refusal_count, 0, memory_order_relaxed);
     iterator.current_version = &query->storage->structure_version;
     iterator.expected_version = query->storage->structure_version;
+    iterator.view.structure = (uint32_t)iterator.expected_version;
     iterator.is_locked = &query->world->locked;
     iterator.view.term_count = query->term_count;
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");

@@ -142,11 +142,15 @@ static bool next_part(const selection *all, uint32_t max_count, selection *part)
 
 /* --------------------------------------------------------------------------------------------- checks */
 
-/* Checks that the rows of the view are rows of the world: its first entity is at its first row. */
+/* Checks that the rows of the view are rows of the world: its first entity is at its first row. A view of a plain iteration
+ * may be older than the memory that it points to, so the structure must be the one that it shows. */
 static quern_result check_view(const quern_commands *commands, const quern_view *view)
 {
     const quern__record *record = NULL;
-    if (view->count > 0) record = quern__entities_find(&commands->storage->entities, view->entities[0]);
+    const bool is_current =
+        view->context != NULL || view->structure == (uint32_t)commands->storage->structure_version;
+    if (view->count > 0 && is_current)
+        record = quern__entities_find(&commands->storage->entities, view->entities[0]);
     if (record != NULL && record->location == quern__location_make(view->chunk, view->first_row))
         return QUERN_OK;
     return quern__fail(

@@ -245,7 +245,7 @@ static void gather_chunk(const quern__storage *storage, const quern__archetype *
     quern__count_move(archetype, quern__row_location(from));
 }
 
-/* Gives an archetype with rows runs of 2^shift chunks. */
+/* Gives an archetype that has or keeps chunks runs of 2^shift. */
 static void gather(quern__storage *storage, quern__archetype *archetype, uint32_t shift)
 {
     const uint32_t chunk_count = archetype->chunk_count, asked_count = archetype->asked_count,
@@ -273,7 +273,7 @@ static void gather(quern__storage *storage, quern__archetype *archetype, uint32_
         quern__bitset_add(storage->slabs.holders.items, archetype->index);
     for (uint32_t i = 0; i < chunk_count; i++)
         archetype->slots[i].row_count = archetype->shape.row_capacity;
-    archetype->slots[chunk_count - 1].row_count = last_count;
+    if (chunk_count > 0) archetype->slots[chunk_count - 1].row_count = last_count;
     archetype->chunk_count = chunk_count;
     archetype->asked_count = asked_count; /* at most held_count */
     storage->structure_version++;
@@ -286,7 +286,8 @@ void quern__rows_gather(quern__storage *storage)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
         const uint32_t shift = quern__run_shift_for(archetype->held_count);
-        if (archetype->shape.shift < shift && archetype->chunk_count > 0 && archetype->reserved_count == 0)
+        const bool keeps_chunks = archetype->chunk_count > 0 || archetype->asked_count > 0;
+        if (archetype->shape.shift < shift && keeps_chunks && archetype->reserved_count == 0)
             gather(storage, archetype, shift);
     }
 }

@@ -414,9 +414,10 @@ QUERN_API void quern_query_iterator_end(quern_query_iterator *iterator);
 
 /** Advances to the next view. Returns false at the end.
  *
- * If an entity is created or destroyed, or a component added or removed, during the iteration, the next
- * call returns false with result STRUCTURE_CHANGED. Collect the entities first, and change them after the
- * loop. Iterating a query again costs least if the structure has not changed since. */
+ * If an entity is created or destroyed, a component added or removed, or rows are moved by
+ * quern_world_reserve or quern_world_trim, during the iteration, the next call returns false with result
+ * STRUCTURE_CHANGED. Collect the entities first, and change them after the loop. Iterating a query again
+ * costs least if the structure has not changed since. */
 static inline bool quern_query_next(quern_query_iterator *iterator)
 {
     const quern__chunk_entry *entry;

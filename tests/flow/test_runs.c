@@ -166,3 +166,63 @@ Test(runs, reserved_rows_stay_reserved_when_an_archetype_gets_runs)
     must(quern_world_remove_empty_archetypes(world, NULL));
     assert_valid(world);
 }
+
+/* Memory that an archetype without rows keeps becomes runs like that of one with rows. */
+Test(runs, a_larger_reservation_replaces_short_runs)
+{
+    static const uint32_t first_counts[] = {1, 20000};
+    for (uint32_t i = 0; i < 2; i++) {
+        const quern_component component = i == 0 ? number : flag;
+        quern_reserve_def def = {.components = {component}, .row_count = first_counts[i]};
+        must(quern_world_reserve(world, &def));
+        def.row_count = 1000000;
+        must(quern_world_reserve(world, &def));
+        const quern__archetype *archetype = archetype_of(setup_entity_with(world, &component, 1));
+        cr_assert_eq(archetype->shape.shift, (uint32_t)QUERN__SLAB_SHIFT);
+        cr_assert_geq((uint64_t)archetype->held_count * archetype->shape.row_capacity,
+                      1000000u + first_counts[i]);
+        assert_valid(world);
+    }
+}
+
+/* The memory of a view is gone when its archetype has got other runs, and no slab keeps the former ones. */
+static void expect_refused(const quern_query_iterator *iterator)
+{
+    cr_assert_eq(
+        quern_commands_set_view(quern_world_commands(world), &iterator->view, NULL, number, &(uint64_t){1}),
+        QUERN_ERROR_INVALID_ARGUMENT);
+}
+
+Test(runs, a_view_from_before_rows_moved_is_refused)
+{
+    enum { MANY = 100000, STEP = 10000 };
+    quern_entity *many = calloc(MANY, sizeof *many);
+    quern_query *query;
+    must(quern_query_create(world, &(quern_query_def){.terms = {quern_term_read(number)}}, &query));
+    must(quern_entity_create_many(world, &number, NULL, 1, MANY, many));
+    const quern__archetype *archetype = archetype_of(many[0]);
+    cr_assert_eq(archetype->shape.shift, (uint32_t)QUERN__RUN_SHIFT);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    must(quern_commands_set_view(quern_world_commands(world), &it.view, NULL, number, &(uint64_t){1}));
+    must(quern_world_flush(world));
+    while (archetype->shape.shift < QUERN__SLAB_SHIFT)
+        must(quern_entity_create_many(world, &number, NULL, 1, STEP, NULL));
+    expect_refused(&it);
+
+    uint32_t left = (uint32_t)quern__archetype_row_count(archetype);
+    for (it = quern_query_iterate(query); left > STEP && quern_query_next(&it);) {
+        const uint32_t count = it.view.count;
+        must(quern_entity_destroy_many(world, it.view.entities, count));
+        left -= count;
+        it = quern_query_iterate(query);
+    }
+    it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    must(quern_world_trim(world));
+    cr_assert_eq(archetype->shape.shift, (uint32_t)QUERN__RUN_SHIFT);
+    expect_refused(&it);
+    assert_valid(world);
+    quern_query_destroy(query);
+    free(many);
+}

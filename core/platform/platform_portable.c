@@ -207,10 +207,15 @@ bool quern__thread_move_off(const uint32_t *processors, uint32_t count)
 
 #if !QUERN__ON_WINDOWS && !QUERN__ON_APPLE
 
+/* On AMD processors, sysconf of glibc 2.36 multiplies the size of the last level by the number of core complexes: 508 MiB
+ * where each core shares 32 MiB. So the last level counts up to 32 MiB: too small a size costs up to a tenth of the time
+ * of frames whose data fit the cache, too large a size up to two fifths of that of frames whose data do not. */
 size_t quern__host_cache_bytes(uint32_t level)
 {
 #if defined(_SC_LEVEL2_CACHE_SIZE) && defined(_SC_LEVEL3_CACHE_SIZE) && !QUERN__PORTABLE
+    enum { MOST_SHARED_BYTES = 32 * 1024 * 1024 };
     const long bytes = sysconf(level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
+    if (level == 3 && bytes > MOST_SHARED_BYTES) return MOST_SHARED_BYTES;
     return bytes > 0 ? (size_t)bytes : 0;
 #else
     (void)level;

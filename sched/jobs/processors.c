@@ -212,10 +212,7 @@ uint32_t quern__read_processor_quota(const char *root)
 
 /* --------------------------------------------------------------------------------------- sizes of caches */
 
-/* The kernel's files have precedence. On AMD processors, sysconf of glibc 2.36 multiplies the size of the last level by
- * the number of core complexes: 508 MiB where each core shares 32 MiB. A virtual machine may lack the files. So a size
- * of the last level by sysconf counts only up to the assumed one: too small a size costs up to a tenth of the time of
- * frames whose data fit the cache, too large a size up to two fifths of that of frames whose data do not. */
+/* The kernel's files have precedence over sysconf, which may add up several caches. */
 
 enum { MAX_CACHES = 16, TEXT_BYTES = 128, PATH_BYTES = 512 };
 
@@ -296,9 +293,8 @@ quern_cache_sizes quern__read_cache_sizes(const char *folder)
     quern_cache_sizes sizes = {0};
     if (folder != NULL) read_folder(folder, &sizes);
     set_unknown_size(&sizes.own_bytes, &sizes.own_source, quern__host_cache_bytes(2), assumed_own_bytes);
-    const size_t host_bytes = quern__host_cache_bytes(3);
-    set_unknown_size(&sizes.shared_bytes, &sizes.shared_source,
-                     host_bytes <= assumed_shared_bytes ? host_bytes : 0, assumed_shared_bytes);
+    set_unknown_size(&sizes.shared_bytes, &sizes.shared_source, quern__host_cache_bytes(3),
+                     assumed_shared_bytes);
     return sizes;
 }
 

@@ -215,9 +215,11 @@ typedef enum quern_prefetch {
     /** A choice by the bytes that the pass touches and the cache sizes of the machine. */
     QUERN_PREFETCH_AUTOMATIC,
     QUERN_PREFETCH_NOTHING, /**< Nothing; only the hardware prefetcher works. */
-    QUERN_PREFETCH_HEADS,   /**< The first cache line of each column. */
-    /** All values that the pass touches; if only one system of the pass matches the chunk, the first cache
-     * line of each column. */
+    /** The first 1024 bytes of each column; if only one system of the pass matches the chunk, 128 bytes at
+     * both ends of each column, where a run of chunks begins. */
+    QUERN_PREFETCH_HEADS,
+    /** All values that the pass touches; if only one system of the pass matches the chunk, as with
+     * QUERN_PREFETCH_HEADS. */
     QUERN_PREFETCH_CHUNKS
 } quern_prefetch;
 

@@ -86,40 +86,31 @@ static const wide_list twenty = {twenty_systems, sizeof twenty_systems / sizeof 
 
 /* --------------------------------------------------------------------------------------- workloads */
 
-#define SUBJECTS(list)                                              \
-    static void *list##_raw(const bench_case *scene)                \
-    {                                                               \
-        return wide_open_raw(&(list), scene);                       \
-    }                                                               \
-    static void *list##_quern(const bench_case *scene)              \
-    {                                                               \
-        return wide_open_quern(&(list), scene, WIDE_PLAIN);         \
-    }                                                               \
-    static void *list##_unfused(const bench_case *scene)            \
-    {                                                               \
-        return wide_open_quern(&(list), scene, WIDE_UNFUSED);       \
-    }                                                               \
-    static void *list##_pairs(const bench_case *scene)              \
-    {                                                               \
-        return wide_open_quern(&(list), scene, WIDE_PAIRS);         \
-    }                                                               \
-    static void *list##_pairs_unfused(const bench_case *scene)      \
-    {                                                               \
-        return wide_open_quern(&(list), scene, WIDE_PAIRS_UNFUSED); \
+/* Functions that open a list of systems: its control, and its schedule in one variant. */
+#define OPENS_RAW(list)                              \
+    static void *list##_raw(const bench_case *scene) \
+    {                                                \
+        return wide_open_raw(&(list), scene);        \
+    }
+#define OPENS(list, name, variant)                         \
+    static void *list##_##name(const bench_case *scene)    \
+    {                                                      \
+        return wide_open_quern(&(list), scene, (variant)); \
     }
 
-SUBJECTS(seven)
-SUBJECTS(twenty)
-
-static void *seven_profiled(const bench_case *scene)
-{
-    return wide_open_quern(&seven, scene, WIDE_PROFILED);
-}
-
-static void *seven_traced(const bench_case *scene)
-{
-    return wide_open_quern(&seven, scene, WIDE_TRACED);
-}
+OPENS_RAW(seven)
+OPENS(seven, quern, WIDE_PLAIN)
+OPENS(seven, unfused, WIDE_UNFUSED)
+OPENS(seven, pairs, WIDE_PAIRS)
+OPENS(seven, pairs_unfused, WIDE_PAIRS_UNFUSED)
+OPENS(seven, profiled, WIDE_PROFILED)
+OPENS(seven, traced, WIDE_TRACED)
+OPENS(seven, with_history, WIDE_WITH_HISTORY)
+OPENS_RAW(twenty)
+OPENS(twenty, quern, WIDE_PLAIN)
+OPENS(twenty, unfused, WIDE_UNFUSED)
+OPENS(twenty, pairs, WIDE_PAIRS)
+OPENS(twenty, pairs_unfused, WIDE_PAIRS_UNFUSED)
 
 #define RAW(open)                                                                                   \
     {                                                                                               \
@@ -154,11 +145,6 @@ const bench_workload workload_frame7 = {
     .subjects = {RAW(seven_raw), QUERN(seven_quern), QUERN(seven_unfused), PIECES(seven_pieces)},
     .subject_names = {NULL, NULL, "unfused", "raw16k"},
 };
-
-static void *seven_with_history(const bench_case *scene)
-{
-    return wide_open_quern(&seven, scene, WIDE_WITH_HISTORY);
-}
 
 /* A subject of rollback8. It has no checksum, because the control runs on while the other subjects go back,
  * so that their worlds differ. */

@@ -215,8 +215,9 @@ typedef struct quern_reserve_def {
  * quern_world_trim or the removal of their archetype, while it is empty; call this for each combination of
  * components. Entities, handles and hashes do not change; an archetype with the components is created if there is
  * none. Rows of archetypes that become large may move, so addresses of values become invalid. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (components without row_count, a relation of another world), UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
- * COMPONENT_TOO_LARGE, LIMIT, WORLD_LOCKED, OUT_OF_MEMORY; what was reserved until then stays reserved.
+ * NULL_ARGUMENT, INVALID_ARGUMENT (components without row_count, a relation of another world),
+ * UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, COMPONENT_TOO_LARGE, LIMIT, WORLD_LOCKED, OUT_OF_MEMORY; what was
+ * reserved until then stays reserved.
  * Threads: main, between frames. */
 QUERN_API quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *def);
 

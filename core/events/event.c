@@ -152,6 +152,37 @@ quern_result quern_event_register(quern_world *world, const quern_event_def *def
     return quern__in_call(result, __func__);
 }
 
+quern_result quern_event_redefine(quern_world *world, quern_event event, const quern_event_def *def,
+                                  const quern_redefine_def *how, quern_redefine_report *out_report)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    (void)how;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__channel *channel, *fresh = NULL;
+    quern_result result = quern__redefine_check_frames(world, __func__);
+    if (result != QUERN_OK) return result;
+    result = quern__events_check(world, event, &channel);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__redefinition it = {.world = world,
+                              .what = registry.what,
+                              .type = &channel->type,
+                              .ids = &world->events->type_ids,
+                              .handle_bits = event.bits};
+    quern_event_def named = *def;
+    result = quern__redefine_check_name(it.type, &named.name, it.what);
+    if (result == QUERN_OK) result = channel_create(world, &named, &fresh);
+    const uint64_t limit_bytes = fresh != NULL ? fresh->limit_bytes : 0;
+    if (fresh != NULL) {
+        it.fresh = fresh->type;
+        fresh->type = (quern__type){.size_bytes = 0};
+        channel_release(fresh, allocator);
+    }
+    result = quern__redefine(&it, result, out_report);
+    if (result == QUERN_OK) channel->limit_bytes = limit_bytes;
+    return quern__in_call(result, __func__);
+}
+
 quern_event quern_event_find(const quern_world *world, const char *name)
 {
     QUERN__NEED_OR(world, (quern_event){0});

@@ -83,9 +83,10 @@ void quern__combine_pairs(const quern__combiner *combiner, const quern__type *ty
         combiner->numbers(pairs, count, 0, combiner->number_count);
         return;
     }
-    if (combiner->function != NULL) {
+    if (combiner->registered != NULL) {
+        const quern__combine *combine = &combiner->registered->list.items[combiner->registered_number];
         for (uint32_t i = 0; i < count; i++)
-            combiner->function(pairs[i].value, pairs[i].accumulated, combiner->user_data);
+            combine->function(pairs[i].value, pairs[i].accumulated, combine->user_data);
         return;
     }
     for (uint32_t i = 0; i < type->field_count; i++) {
@@ -158,6 +159,32 @@ quern_result quern_combine_register(quern_world *world, const quern_combine_def 
     return quern__in_call(result, __func__);
 }
 
+quern_result quern_combine_redefine(quern_world *world, const quern_combine_def *def,
+                                    quern_combine *out_combine)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_combine);
+    const quern__combines *combines = world->storage.combines;
+    quern_result result = quern__redefine_check_frames(world, __func__);
+    if (result != QUERN_OK) return result;
+    result = quern__check_name(def->name, registry.what);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    const uint32_t number =
+        quern__registry_find(&registry, combines->list.items, 0, combines->list.count, def->name);
+    if (number == combines->list.count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the world has no combine '%s': register it (quern_combine_register)",
+                           __func__, def->name);
+    if (def->function == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: combine '%s' has no function: set function",
+                           __func__, def->name);
+    combines->list.items[number].function = def->function;
+    combines->list.items[number].user_data = def->user_data;
+    out_combine->bits = quern__handle_bits(world->resources.world_tag, number);
+    return QUERN_OK;
+}
+
 /* Finds how `combine` combines values of the type. Errors: INVALID_ARGUMENT if the handle is invalid, or if the
  * type is not suitable for a built-in function. */
 static quern_result find_combiner(const quern__combines *combines, uint32_t world_tag,
@@ -166,9 +193,8 @@ static quern_result find_combiner(const quern__combines *combines, uint32_t worl
 {
     *out_combiner = (quern__combiner){.numbers = NULL};
     if (quern__handle_is_valid(combine.bits, world_tag, combines->list.count)) {
-        const quern__combine *known = &combines->list.items[quern__handle_index(combine.bits)];
-        out_combiner->function = known->function;
-        out_combiner->user_data = known->user_data;
+        out_combiner->registered = combines;
+        out_combiner->registered_number = quern__handle_index(combine.bits);
         return QUERN_OK;
     }
     if (combine.bits - 1 >= READY_MADE_COUNT)

@@ -33,15 +33,16 @@ typedef struct quern__pair {
 typedef void quern__number_combiner(const quern__pair *pairs, uint32_t pair_count, uint32_t offset_bytes,
                                     uint32_t number_count);
 
-/* How values of one type are combined: by `numbers` if it is not NULL, otherwise by `function` if it is not
- * NULL, otherwise by `by_number`, field by field. */
+/* How values of one type are combined: by `numbers` if it is not NULL, otherwise by a function of the program if
+ * `registered` is not NULL, otherwise by `by_number`, field by field. */
 typedef struct quern__combiner {
     quern__number_combiner *numbers; /* the value is an array of number_count numbers of one type */
     uint32_t number_count;
     /* the value has fields of several types; indexed by quern_field_type */
     quern__number_combiner *const *by_number;
-    quern_combine_function *function; /* function registered by the program */
-    void *user_data;
+    /* The registry with the program's function, and its number there. The function itself may be redefined. */
+    const quern__combines *registered;
+    uint32_t registered_number;
 } quern__combiner;
 
 /* Registers a function of the program. Errors: INVALID_ARGUMENT, NULL_ARGUMENT, DUPLICATE_NAME, LIMIT,

@@ -315,6 +315,24 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b)
            quern__type_different_field(a, b->fields) == a->field_count;
 }
 
+bool quern__type_same_values(const quern__type *a, const quern__type *b)
+{
+    const quern_hooks *x = &a->hooks, *y = &b->hooks;
+    return a->size_bytes == b->size_bytes && a->alignment_bytes == b->alignment_bytes &&
+           a->field_count == b->field_count &&
+           quern__type_different_field(a, b->fields) == a->field_count &&
+           (x->construct != NULL) == (y->construct != NULL) && (x->copy != NULL) == (y->copy != NULL) &&
+           (x->move != NULL) == (y->move != NULL) && (x->destroy != NULL) == (y->destroy != NULL);
+}
+
+void quern__type_replace(quern__type *known, quern__type *fresh, const quern_allocator *allocator)
+{
+    if (fresh->type_id == 0) fresh->type_id = known->type_id;
+    quern__type_release(known, allocator);
+    *known = *fresh;
+    *fresh = (quern__type){.size_bytes = 0};
+}
+
 /* Fails because two types have one name. */
 static quern_result fail_other_type(const quern__type *known, const char *type_name, uint32_t size_bytes,
                                     uint32_t alignment_bytes, bool has_hooks, const char *what)
@@ -392,6 +410,22 @@ void quern__type_ids_release(quern__type_ids *ids, const quern_allocator *alloca
 {
     quern__release(allocator, ids->slots, ids->capacity * sizeof *ids->slots, _Alignof(quern__type_id));
     *ids = (quern__type_ids){0};
+}
+
+quern_result quern__type_ids_reserve_for(quern__type_ids *ids, const quern_allocator *allocator,
+                                         const quern__type *type, uint32_t handle_bits, const char *what)
+{
+    const uint32_t known_bits = type->type_id != 0 ? quern__type_ids_find(ids, type->type_id) : handle_bits;
+    if (known_bits == handle_bits) return QUERN_OK;
+    if (known_bits != 0)
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "%s '%s': another %s has the type_id of the definition: redefine that one, or give "
+            "the definition the type_id of this one",
+            what, type->name, what);
+    if (quern__type_ids_reserve(ids, allocator)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s '%s': no memory to note its C++ type", what,
+                       type->name);
 }
 
 void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type_id, uint32_t handle_bits)
@@ -996,6 +1030,30 @@ quern_result quern__components_register(quern__components *components, const que
         }
     }
     component_release(component, allocator);
+    return result;
+}
+
+quern_result quern__components_redefine(const quern__components *components,
+                                        const quern_allocator *allocator, uint32_t component_index,
+                                        const quern_component_def *def, quern__type *out_type)
+{
+    const quern__component *known = components->list.items[component_index];
+    if (known->is_managed)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the world manages component '%s' itself, for a relation or internally, so its "
+                           "definition cannot change: redefine another component",
+                           known->type.name);
+    quern__component fresh = {.filter_count = 0};
+    quern_result result = init(&fresh, allocator, def, 0);
+    if (result == QUERN_OK) result = component_set_required(&fresh, allocator, components, def);
+    if (result == QUERN_OK) result = check_same_flags(&known->type, fresh.type.flags);
+    if (result == QUERN_OK) result = check_same_required(known, &fresh);
+    if (result == QUERN_OK)
+        *out_type = fresh.type;
+    else
+        quern__type_release(&fresh.type, allocator);
+    quern__array_release(allocator, &fresh.listed_required);
+    quern__array_release(allocator, &fresh.required);
     return result;
 }
 

@@ -140,6 +140,14 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
 
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
+/* Returns whether values of one type are values of the other one as they are: sizes, alignments and described fields are
+ * equal, and either both types have a hook or none of them. Everything that rooms derive from a type is then equal. */
+bool quern__type_same_values(const quern__type *a, const quern__type *b);
+
+/* Gives a known type the definition of `fresh`, which becomes empty, and releases what the known one had; its default
+ * value is destroyed by the hooks that it had. Pointers to the known type stay valid. Precondition: equal names. */
+void quern__type_replace(quern__type *known, quern__type *fresh, const quern_allocator *allocator);
+
 /* Checks that values of the C or C++ type of a definition can be values of a known type. If either has no identity, as in
  * C, the definition of the known type counts: it may have another name of its C type, a greater alignment, and hooks that
  * the other one lacks. Fails with LAYOUT_MISMATCH. `what`: as in quern__type_init. */
@@ -177,6 +185,11 @@ static inline uint32_t quern__type_ids_find(const quern__type_ids *ids, uint64_t
         if (slot->type_id == 0) return 0;
     }
 }
+
+/* Makes room for the identity of the redefined type with a handle. Fails with LAYOUT_MISMATCH if the identity is that of
+ * another type, and with OUT_OF_MEMORY. `what`: as in quern__type_init. */
+quern_result quern__type_ids_reserve_for(quern__type_ids *ids, const quern_allocator *allocator,
+                                         const quern__type *type, uint32_t handle_bits, const char *what);
 
 /* Gives the type an identity, if it has none, and adds the identity to a table with room for one more. */
 void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type_id, uint32_t handle_bits);
@@ -289,6 +302,13 @@ void quern__components_release(quern__components *components, const quern_alloca
 
 quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
                                         const quern_component_def *def, quern_component *out_component);
+
+/* Creates the type that a definition would give a component, with all checks of its registration. Errors: those of
+ * quern__components_register, and LAYOUT_MISMATCH also for another name, other flags or required components.
+ * quern__type_release releases it. */
+quern_result quern__components_redefine(const quern__components *components,
+                                        const quern_allocator *allocator, uint32_t component_index,
+                                        const quern_component_def *def, quern__type *out_type);
 
 /* Registers a managed component. Its name need not be unique. Errors: those of quern__components_register, except
  * LAYOUT_MISMATCH. */

@@ -139,6 +139,79 @@ quern_result quern__world_check_provisional(const quern_world *world, const quer
     return result;
 }
 
+/* ---------------------------------------------------------------------------------- redefinition */
+
+/* Relaxed: see running_frame_count. */
+quern_result quern__redefine_check_frames(const quern_world *world, const char *function)
+{
+    if (atomic_load_explicit(&world->running_frame_count, memory_order_relaxed) == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_WORLD_LOCKED,
+        "%s: an exclusive system of a running frame cannot redefine types, which the rest of the "
+        "frame uses: call it between frames",
+        function);
+}
+
+quern_result quern__redefine_check_name(const quern__type *type, const char **name, const char *what)
+{
+    if (*name == NULL) *name = type->name;
+    if (strcmp(*name, type->name) == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s '%s' cannot get the name '%.63s': a redefinition keeps the name, so set it to NULL or "
+        "'%s'",
+        what, type->name, *name, type->name);
+}
+
+quern_result quern__redefine(quern__redefinition *it, quern_result result, quern_redefine_report *report)
+{
+    const quern_allocator *allocator = &it->world->storage.allocator;
+    if (report != NULL) *report = (quern_redefine_report){.value_count = 0};
+    if (result != QUERN_OK) return result;
+    if (!quern__type_same_values(it->type, &it->fresh))
+        result = quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                             "%s '%s' has another layout in its new definition (%u bytes aligned to %u, "
+                             "now %u aligned to %u, or "
+                             "other fields or kinds of hooks): keep the layout",
+                             it->what, it->type->name, it->type->size_bytes, it->type->alignment_bytes,
+                             it->fresh.size_bytes, it->fresh.alignment_bytes);
+    if (result == QUERN_OK)
+        result = quern__type_ids_reserve_for(it->ids, allocator, &it->fresh, it->handle_bits, it->what);
+    if (result != QUERN_OK) {
+        quern__type_release(&it->fresh, allocator);
+        return result;
+    }
+    quern__type_replace(it->type, &it->fresh, allocator);
+    quern__type_identify(it->type, it->ids, it->type->type_id, it->handle_bits);
+    return QUERN_OK;
+}
+
+quern_result quern_component_redefine(quern_world *world, quern_component component,
+                                      const quern_component_def *def, const quern_redefine_def *how,
+                                      quern_redefine_report *out_report)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    (void)how;
+    quern__components *components = &world->storage.components;
+    quern_result result = quern__redefine_check_frames(world, __func__);
+    if (result != QUERN_OK) return result;
+    result = quern__components_check(components, component);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    const uint32_t index = quern__component_index(component);
+    quern__redefinition it = {.world = world,
+                              .what = "component",
+                              .type = &components->list.items[index]->type,
+                              .ids = &components->type_ids,
+                              .handle_bits = component.bits};
+    quern_component_def named = *def;
+    result = quern__redefine_check_name(it.type, &named.name, it.what);
+    if (result == QUERN_OK)
+        result =
+            quern__components_redefine(components, &world->storage.allocator, index, &named, &it.fresh);
+    return quern__in_call(quern__redefine(&it, result, out_report), __func__);
+}
+
 /* -------------------------------------------------------------------------------------- resources */
 
 static quern_resource handle_of(const quern__resources *resources, uint32_t index)
@@ -151,9 +224,12 @@ static const quern__registry registry = QUERN__REGISTRY_OF_ITEMS(
 
 enum { DEFAULT_ALIGNMENT_BYTES = 16 };
 
-static quern_result init_type(quern__type *type, const quern_allocator *allocator,
-                              const quern_resource_def *def)
+static quern_result define_type(quern__type *type, const quern_allocator *allocator,
+                                const quern_resource_def *def)
 {
+    if (def->size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes: set size_bytes",
+                           def->name);
     const uint32_t alignment_bytes = def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES;
     const quern_result result =
         quern__type_init(type, allocator, "resource", def->name, def->type_name, def->size_bytes,
@@ -179,11 +255,8 @@ static quern_result append(quern__resources *resources, const quern_allocator *a
                            const quern_resource_def *def)
 {
     quern__resource resource = {0};
-    if (def->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes: set size_bytes",
-                           def->name);
     quern_result result = quern__registry_reserve(&registry, allocator, &resources->list, def->name);
-    if (result == QUERN_OK) result = init_type(&resource.type, allocator, def);
+    if (result == QUERN_OK) result = define_type(&resource.type, allocator, def);
     if (result != QUERN_OK) return result;
     resource.value = quern__allocate(allocator, value_bytes(&resource.type), QUERN_MAX_ALIGNMENT_BYTES);
     if (resource.value == NULL) {
@@ -220,7 +293,7 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
     }
     /* the registered resource must have the same layout */
     quern__type type;
-    result = init_type(&type, allocator, def);
+    result = define_type(&type, allocator, def);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     quern__type *known_type = &resources->list.items[quern__resource_index(known)].type;
     result = quern__type_check_same_layout(known_type, &type, registry.what);
@@ -229,6 +302,28 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
     quern__type_identify(known_type, &resources->type_ids, def->type_id, known.bits);
     *out_resource = known;
     return QUERN_OK;
+}
+
+quern_result quern_resource_redefine(quern_world *world, quern_resource resource,
+                                     const quern_resource_def *def, const quern_redefine_def *how,
+                                     quern_redefine_report *out_report)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    (void)how;
+    quern_result result = quern__redefine_check_frames(world, __func__);
+    if (result != QUERN_OK) return result;
+    result = quern__resources_check(&world->resources, resource);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__redefinition it = {.world = world,
+                              .what = "resource",
+                              .type = &world->resources.list.items[quern__resource_index(resource)].type,
+                              .ids = &world->resources.type_ids,
+                              .handle_bits = resource.bits};
+    quern_resource_def named = *def;
+    result = quern__redefine_check_name(it.type, &named.name, it.what);
+    if (result == QUERN_OK) result = define_type(&it.fresh, &world->storage.allocator, &named);
+    return quern__in_call(quern__redefine(&it, result, out_report), __func__);
 }
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)

@@ -17,6 +17,7 @@
 #include "core/storage/type_internal.h"
 
 #include <quern/getter.h>
+#include <quern/redefine.h>
 #include <quern/relation.h>
 #include <quern/world.h>
 
@@ -105,6 +106,9 @@ struct quern_world {
 
     /* Whether a frame, or another operation of QUERN__WORLD_LOCKERS, is running. Calls are refused meanwhile. */
     bool locked;
+    /* Frames that are running, also while an exclusive system has the world unlocked. Relaxed: one thread has the world;
+     * a frame that lost it to another thread, which was reported, still counts itself out. */
+    _Atomic uint32_t running_frame_count;
 
     /* The claim of the thread that runs a frame or, in builds with QUERN_CHECKS, is in a call that modifies the
      * world immediately. */
@@ -201,6 +205,32 @@ static inline void quern__world_leave_entered(quern_world *const *world)
     QUERN__NEED(world);              \
     QUERN__ENTER(world);             \
     if (QUERN__UNLIKELY((world)->locked)) return quern__world_fail_locked(__func__)
+
+/* ------------------------------------------------------------------------------------------ redefinition
+ *
+ * Rooms keep the addresses of types, never copies of their hooks, texts or fields, and types never move in memory. So a
+ * redefinition replaces the contents of a type, and no other place has an address of the old definition. */
+
+/* A redefinition of a component, resource or event. The caller sets all members but `fresh` and begins it with the type
+ * that the new definition gives. */
+typedef struct quern__redefinition {
+    quern_world *world;
+    const char *what;     /* "component", "resource" or "event", for messages */
+    quern__type *type;    /* type of the world */
+    quern__type_ids *ids; /* table with its identity */
+    uint32_t handle_bits;
+    quern__type fresh; /* type of the new definition, until the end */
+} quern__redefinition;
+
+/* Checks that no frame is running on an unlocked world, also none that runs an exclusive system. Errors: WORLD_LOCKED. */
+quern_result quern__redefine_check_frames(const quern_world *world, const char *function);
+
+/* Checks the name of a new definition, and stores the type's own in *name if it is NULL. Errors: INVALID_ARGUMENT. */
+quern_result quern__redefine_check_name(const quern__type *type, const char **name, const char *what);
+
+/* Replaces the type of the world by the type of the new definition, or releases the latter after an error. result: that
+ * of creating it, which is returned if it is an error. Errors, with nothing changed: LAYOUT_MISMATCH, OUT_OF_MEMORY. */
+quern_result quern__redefine(quern__redefinition *it, quern_result result, quern_redefine_report *report);
 
 /* ------------------------------------------------------------------------------------------- getters */
 

@@ -274,6 +274,12 @@ typedef struct quern_combine_def {
 QUERN_API quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
                                               quern_combine *out_combine);
 
+/** Gives the registered combine of this name another function and user_data, also for values that are accumulated
+ * already. Its handle stays. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the world has no combine of this name),
+ * WORLD_LOCKED (also in exclusive systems). Threads: main, between frames. */
+QUERN_API quern_result quern_combine_redefine(quern_world *world, const quern_combine_def *def,
+                                              quern_combine *out_combine);
+
 /** Combines a value with the value that the entity has after all other commands of the sync point. For
  * example, a turret lowers the health of its target. value is copied now. The entity may be provisional.
  * Unlike other commands, this one does not check that the entity is alive, because that read would be a

@@ -34,6 +34,7 @@
  *     source.h     origins from which the library reads
  *     history.h    saving and restoring the last frames of a world
  *     replay.h     recording frames and running them again
+ *     redefine.h   other definitions for registered types while their world lives
  *     hardware.h   hardware counters
  *
  * bench.h is not included here: it is a harness for benchmarks, in a library of its own. */
@@ -57,6 +58,7 @@
 #include <quern/prefab.h>    /* IWYU pragma: export */
 #include <quern/profile.h>   /* IWYU pragma: export */
 #include <quern/query.h>     /* IWYU pragma: export */
+#include <quern/redefine.h>  /* IWYU pragma: export */
 #include <quern/reflect.h>   /* IWYU pragma: export */
 #include <quern/relation.h>  /* IWYU pragma: export */
 #include <quern/replay.h>    /* IWYU pragma: export */

@@ -245,6 +245,56 @@ template <typename T> quern_result find_event(quern_world *world, quern_event *o
     return quern_event_register(world, &def, out_event);
 }
 
+/* Give a type of a world the definition that this code has, or register it if the world lacks it. */
+template <typename T>
+quern_result redefine_component(quern_world *world, const quern_redefine_def *how,
+                                quern_redefine_report *out_report, quern_component *out_component)
+{
+    out_component->bits =
+        world != nullptr ? quern__world_find_type(world, QUERN_TYPE_COMPONENT, detail::type_id<T>()) : 0;
+    if (out_component->bits == 0 && world != nullptr)
+        *out_component = quern_component_find(world, detail::name_of<T>());
+    if (out_component->bits == 0) return detail::find_component<T>(world, out_component);
+    quern_type_info known;
+    quern_component_def def = detail::define<T, quern_component_def>();
+    quern_result result = quern_component_get_info(world, *out_component, &known);
+    if (result == QUERN_OK) result = requirements<T>::list(world, def.required);
+    if (result != QUERN_OK) return result;
+    def.name = nullptr;
+    def.can_disable = known.can_disable;
+    def.row_changes = known.row_changes;
+    def.is_hidden = known.is_hidden;
+    return quern_component_redefine(world, *out_component, &def, how, out_report);
+}
+
+template <typename T>
+quern_result redefine_event(quern_world *world, const quern_redefine_def *how,
+                            quern_redefine_report *out_report, quern_event *out_event)
+{
+    out_event->bits =
+        world != nullptr ? quern__world_find_type(world, QUERN_TYPE_EVENT, detail::type_id<T>()) : 0;
+    if (out_event->bits == 0 && world != nullptr)
+        *out_event = quern_event_find(world, detail::name_of<T>());
+    if (out_event->bits == 0) return detail::find_event<T>(world, out_event);
+    quern_event_def def = detail::define<T, quern_event_def>();
+    def.name = nullptr;
+    return quern_event_redefine(world, *out_event, &def, how, out_report);
+}
+
+template <typename T>
+quern_result redefine_resource(quern_world *world, const quern_redefine_def *how,
+                               quern_redefine_report *out_report, quern_resource *out_resource)
+{
+    out_resource->bits =
+        world != nullptr ? quern__world_find_type(world, QUERN_TYPE_RESOURCE, detail::type_id<T>()) : 0;
+    if (out_resource->bits == 0 && world != nullptr)
+        *out_resource = quern_resource_find(world, detail::name_of<T>());
+    if (out_resource->bits == 0) return detail::find_resource<T>(world, out_resource);
+    quern_resource_def def = detail::define<T, quern_resource_def>();
+    def.name = nullptr;
+    return quern_resource_redefine(world, *out_resource, &def, how, out_report);
+}
+
 /* An argument `T &&value` on its way into a world. The world copies a value that can be copied. It takes over the bytes
  * of any other value, which must not be destroyed afterwards. Such a value is therefore moved into this object first:
  * what the caller has is moved-from, and destroyed as usual. If the world refuses the value, it is moved back. */
@@ -1737,6 +1787,40 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         passed.end(result == QUERN_OK && quern_type_count(raw_, QUERN_TYPE_RESOURCE) > count);
         if (check(result) != QUERN_OK) return nullptr;
         return static_cast<type *>(quern_resource_get(raw_, found));
+    }
+
+    /** Gives the component of a type the definition that this code has, with its hooks, fields and requirements and
+     * without a default value, or registers it. Code that is loaded again calls it before the library that had the
+     * type is unloaded. how and out_report may be nullptr; see quern_component_redefine. Null on failure. */
+    template <typename T>
+    quern_component redefine_component(const quern_redefine_def *how = nullptr,
+                                       quern_redefine_report *out_report = nullptr)
+    {
+        quern_component found;
+        const quern_result result = detail::redefine_component<T>(raw_, how, out_report, &found);
+        return check(result) == QUERN_OK ? found : quern_component{};
+    }
+    /** Gives the event of a type the definition that this code has, or registers it; see quern_event_redefine. Null on
+     * failure. */
+    template <typename T>
+    quern_event redefine_event(const quern_redefine_def *how = nullptr,
+                               quern_redefine_report *out_report = nullptr)
+    {
+        quern_event found;
+        const quern_result result = detail::redefine_event<T>(raw_, how, out_report, &found);
+        return check(result) == QUERN_OK ? found : quern_event{};
+    }
+    /** Gives the resource of a type the definition that this code has, or registers it, default constructed; see
+     * quern_resource_redefine. nullptr on failure. */
+    template <typename T>
+    T *redefine_resource(const quern_redefine_def *how = nullptr,
+                         quern_redefine_report *out_report = nullptr)
+    {
+        static_assert(std::is_default_constructible<T>::value,
+                      "quern: this type has no default constructor: register it by resource(value) before");
+        quern_resource found;
+        if (check(detail::redefine_resource<T>(raw_, how, out_report, &found)) != QUERN_OK) return nullptr;
+        return static_cast<T *>(quern_resource_get(raw_, found));
     }
 
     /** Creates an entity with the values; null on failure. */

@@ -739,6 +739,12 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
                        "%s: this schedule is running a frame; call it between frames", function);
 }
 
+/* Adds to the number of running frames of the world. Relaxed: see running_frame_count. */
+static void count_frame(const quern_schedule *schedule, uint32_t change)
+{
+    atomic_fetch_add_explicit(&schedule->plan.world->running_frame_count, change, memory_order_relaxed);
+}
+
 typedef quern_result locked_function(quern_schedule *schedule, quern__flush_report *report);
 
 /* Runs `function` with the world locked. Precondition: the caller has claimed the world. */
@@ -746,6 +752,7 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
 {
     quern__flush_report report = {0};
     schedule->is_running = true;
+    count_frame(schedule, 1);
     quern__world_set_locked(schedule->plan.world, true);
     if (QUERN_CHECKS) quern__guards_check_outside_writes(schedule, "before");
     quern_result result = function(schedule, &report);
@@ -754,6 +761,7 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
          * belongs to that thread. */
         if (QUERN_CHECKS) quern__guards_invalidate(schedule);
         schedule->is_running = false;
+        count_frame(schedule, UINT32_MAX);
         forget_refusals(schedule);
         return result;
     }
@@ -763,6 +771,7 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
         quern__guards_invalidate(schedule);
     quern__world_set_locked(schedule->plan.world, false);
     schedule->is_running = false;
+    count_frame(schedule, UINT32_MAX);
     const quern_result end = result == QUERN_OK ? finish_frame(schedule, &report) : result;
     forget_refusals(schedule);
     return end;

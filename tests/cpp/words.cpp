@@ -386,8 +386,36 @@ static void blocks_of_the_page_run()
     EXPECT(world.target_count(bee, likes) == 0);
 }
 
+static void types_are_redefined()
+{
+    quern::world world;
+    const quern_component_def def = [] {
+        quern_component_def made{};
+        made.name = "game::Health";
+        made.size_bytes = sizeof(Health);
+        made.alignment_bytes = alignof(Health);
+        made.can_disable = true;
+        return made;
+    }();
+    quern_component known, redefined;
+    EXPECT(quern_component_register(world, &def, &known) == QUERN_OK);
+    const quern_entity entity = world.create(Health{3});
+    redefined = world.redefine_component<Health>();
+    EXPECT(redefined.bits == known.bits); /* also the flags, which C has set, stay */
+    EXPECT(world.get<Health>(entity)->points == 3);
+    EXPECT(world.redefine_component<Position>().bits == world.component<Position>().bits);
+    const quern_event hit = world.redefine_event<Hit>();
+    EXPECT(hit.bits != 0 && world.redefine_event<Hit>().bits == hit.bits);
+    Total *total = world.redefine_resource<Total>();
+    EXPECT(total != nullptr);
+    total->points = 8;
+    quern_redefine_report report;
+    EXPECT(world.redefine_resource<Total>(nullptr, &report)->points == 8 && !report.is_converted);
+}
+
 int main()
 {
+    types_are_redefined();
     partial_results_are_parameters();
     conditions_are_options();
     events_are_emitted_and_read();

@@ -197,6 +197,7 @@ if(QUERN_PYTHON)
 endif()
 
 add_test(NAME run_counts_tests COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_run.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME run_sets_up COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_run_setup.sh ${PROJECT_SOURCE_DIR})
 
 # -------------------------------------------------------------------------------------------- builds
 

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""usage: site_pages.py pages | check
+"""usage: site_pages.py pages | index | check
 
 pages: copies all pages to build/docs_pages for MkDocs, with links for the site; sources that pages link become pages, too.
-Copies the public headers to build/docs_headers for Doxygen, with groups and links to pages.
+Copies the public headers to build/docs_headers for Doxygen, with groups, links to pages, and a first page.
+index: halves the index of the site's search, from which a browser builds tables before the first search.
 check: fails unless each link of the site in build/docs leads to a file and an anchor of it.
 """
 
 import glob
 import html
 import html.parser
+import json
 import os
 import posixpath
 import re
@@ -129,6 +131,25 @@ class Copy:
                 done.add(path)
 
 
+def without_doubles(index):
+    """Removes the texts of pages whose sections have entries of their own: MkDocs gives each text to both."""
+    with_sections = {entry["location"].partition("#")[0] for entry in index["docs"] if "#" in entry["location"]}
+    for entry in index["docs"]:
+        if entry["location"] in with_sections:
+            entry["text"] = ""
+    return index
+
+
+def first_page(header):
+    """Returns the first page of the reference: what the comment of quern.h says, with a link for each header."""
+    table = re.search(r"@file\n \* (.*?)\n \*\n(.*?)\n \*\n", header, re.S)
+    rows = re.findall(r"^ \*     (\w+)\.h +(.*)$", table.group(2), re.M)
+    lines = [f"- @ref {name} : {words}" for name, words in rows]
+    kit = [f"- @ref kit_{os.path.splitext(os.path.basename(path))[0]} : kit" for path in sorted(glob.glob("kit/*.h", root_dir=ROOT))
+           if not path.endswith("_internal.h")]
+    return "/** @mainpage Reference\n\nThe public headers, each a group of declarations:\n\n" + "\n".join(lines + kit) + "\n*/\n"
+
+
 class Links(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
@@ -176,6 +197,13 @@ if __name__ == "__main__":
         for header in sorted(glob.glob("include/quern/*.h", root_dir=ROOT) + glob.glob("kit/*.h", root_dir=ROOT)):
             if not header.endswith("_internal.h"):
                 write(os.path.basename(header) if header.startswith("include") else f"kit/{os.path.basename(header)}", reference.for_site(header), HEADERS)
+        write("first_page.h", first_page(read("include/quern/quern.h")), HEADERS)
+    elif sys.argv[1:] == ["index"]:
+        path = os.path.join(SITE, "search/search_index.json")
+        with open(path, encoding="utf-8") as file:
+            index = without_doubles(json.load(file))
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(index, file, ensure_ascii=False, separators=(",", ":"))
     elif sys.argv[1:] == ["check"]:
         sys.exit(check())
     else:

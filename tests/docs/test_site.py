@@ -44,6 +44,21 @@ class Site(unittest.TestCase):
         self.assertGreater(len(pages), 40)
         self.assertEqual(pages - menu - {"README.md"}, set())
 
+    def test_index_has_each_text_once(self):
+        entries = [("jobs.html", "all"), ("jobs.html#loops", "loops"), ("short.html", "no section")]
+        index = {"docs": [{"location": location, "text": text} for location, text in entries]}
+        texts = [entry["text"] for entry in site_pages.without_doubles(index)["docs"]]
+        self.assertEqual(texts, ["", "loops", "no section"])
+
+    def test_reference_has_a_first_page(self):
+        page = site_pages.first_page(reference.read("include/quern/quern.h"))
+        for header in glob.glob(os.path.join(ROOT, "include/quern/*.h")):
+            name = os.path.basename(header)[:-2]
+            if name not in ("bench", "quern", "view_parts"):
+                self.assertRegex(page, rf"- @ref {name} : \w")
+        self.assertIn("- @ref kit_grid : kit", page)
+        self.assertNotIn("internal", page)
+
     def test_pages_and_sources_have_places(self):
         self.assertEqual(site_pages.place_of("README.md"), "index.md")
         self.assertEqual(site_pages.place_of("docs/jobs.md"), "jobs.md")

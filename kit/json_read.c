@@ -127,17 +127,42 @@ static quern_result reserve_scratch(json_reader *reader, size_t bytes)
     return QUERN_OK;
 }
 
+/* Returns the field of `owner`, or the component, resource or relation of the world, that a name probably stands for. */
+static quern_suggestion suggest(const quern_world *world, const char *what, const char *name,
+                                const quern_type_info *owner)
+{
+    static const struct {
+        const char *what;
+        quern_type_kind kind;
+    } lists[] = {{"component", QUERN_TYPE_COMPONENT},
+                 {"slot", QUERN_TYPE_COMPONENT},
+                 {"resource", QUERN_TYPE_RESOURCE},
+                 {"relation", QUERN_TYPE_RELATION}};
+    quern_suggestion suggestion = {0};
+    quern_type_info type;
+    for (uint32_t i = 0; owner != NULL && i < owner->field_count; i++)
+        quern_suggestion_offer(&suggestion, name, strlen(name), owner->fields[i].name);
+    for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++)
+        for (uint32_t i = 0; strcmp(what, lists[k].what) == 0 && i < quern_type_count(world, lists[k].kind);
+             i++)
+            if (quern_type_at(world, lists[k].kind, i, &type) == QUERN_OK)
+                quern_suggestion_offer(&suggestion, name, strlen(name), type.name);
+    return suggestion;
+}
+
 /* Handles a name that the world does not have: fails with `code`, or reports the name as left out and returns
- * QUERN_OK, depending on the options. owner: the type that lacks a field, or NULL. */
+ * QUERN_OK, depending on the options. type: the type that lacks a field, or NULL. */
 static quern_result handle_unknown(const json_reader *reader, quern_result code, const char *what,
-                                   const char *name, const char *owner)
+                                   const char *name, const quern_type_info *type)
 {
     const quern_sink *sink = &reader->options->left_out;
+    const char *owner = type != NULL ? type->name : NULL;
     char line[256];
     if (!reader->options->leaves_out_unknown)
         return quern__json_fail(
-            code, "%s%s%sunknown %s '%.63s': correct it, or set leaves_out_unknown to skip it",
-            owner != NULL ? "'" : "", owner != NULL ? owner : "", owner != NULL ? "': " : "", what, name);
+            code, "%s%s%sunknown %s '%.63s': correct it, or set leaves_out_unknown to skip it%s",
+            owner != NULL ? "'" : "", owner != NULL ? owner : "", owner != NULL ? "': " : "", what, name,
+            suggest(reader->world, what, name, type).text);
     if (reader->is_second_pass || sink->write == NULL) return QUERN_OK;
     const int bytes = snprintf(line, sizeof line, "%s '%.63s'%s%.63s\n", what, name,
                                owner != NULL ? " of " : "", owner != NULL ? owner : "");
@@ -398,7 +423,7 @@ static quern_result read_object(json_reader *reader, const quern_type_info *type
         else if (fits && item->kind == QUERN__JSON_OBJECT && has_nested_fields(type, name))
             result = read_object(reader, type, item, name, value);
         else
-            result = handle_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type->name);
+            result = handle_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type);
         if (result != QUERN_OK) return note(reader, item, result);
     }
     return QUERN_OK;
@@ -1068,8 +1093,9 @@ quern_result quern_json_read_entity(quern_world *world, quern_entity entity, con
     quern_result result = open_reader(&loader.reader, world, options, function);
     if (result != QUERN_OK) return result;
     if (!quern_entity_is_alive(world, entity))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
-                                function, quern_entity_index(entity), quern_entity_generation(entity));
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
+                                "%s: entity %u:%u is not alive in this world: pass a living one", function,
+                                quern_entity_index(entity), quern_entity_generation(entity));
     result = quern_world_flush(world);
     if (result == QUERN_OK)
         result = quern__json_parse(&loader.reader.allocator, text, bytes, &loader.document);

@@ -632,8 +632,9 @@ quern_result quern_json_write_entity(const quern_world *world, quern_entity enti
     quern_result result = check_sink(world, sink, function);
     if (result != QUERN_OK) return result;
     if (!quern_entity_is_alive(world, entity))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
-                                function, quern_entity_index(entity), quern_entity_generation(entity));
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
+                                "%s: entity %u:%u is not alive in this world: pass a living one", function,
+                                quern_entity_index(entity), quern_entity_generation(entity));
     print(&writer, "{");
     result = print_entity(&writer, entity, true);
     print(&writer, "}\n");
@@ -677,8 +678,9 @@ quern_result quern_json_write_prefab(const quern_world *world, quern_entity root
     quern_result result = check_sink(world, sink, function);
     if (result != QUERN_OK) return result;
     if (!quern_entity_is_alive(world, root))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
-                                function, quern_entity_index(root), quern_entity_generation(root));
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
+                                "%s: entity %u:%u is not alive in this world: pass a living one", function,
+                                quern_entity_index(root), quern_entity_generation(root));
     const quern_allocator allocator = quern_allocator_default();
     const quern_relation parent = find_hierarchy(world);
     entity_tree tree;

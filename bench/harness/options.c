@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <quern/base.h>
 #include <quern/jobs.h>
 
 enum {
@@ -264,11 +265,18 @@ static bool check_names(const option_parser *parser, const char *option, const q
     for (uint32_t i = 0; i < names->count; i++) {
         const quern__bench_names one = {.patterns = {names->patterns[i]}, .count = 1};
         bool found = false;
-        for (uint32_t w = 0; w < parser->suite->workload_count && !found; w++)
-            found = matches(&one, parser->suite->workloads[w]->name, parser->suite->workloads[w]->alias);
+        quern_suggestion suggestion = {0};
+        for (uint32_t w = 0; w < parser->suite->workload_count && !found; w++) {
+            const quern_bench_workload *workload = parser->suite->workloads[w];
+            found = matches(&one, workload->name, workload->alias);
+            quern_suggestion_offer(&suggestion, names->patterns[i], strlen(names->patterns[i]),
+                                   workload->name);
+            quern_suggestion_offer(&suggestion, names->patterns[i], strlen(names->patterns[i]),
+                                   workload->alias);
+        }
         if (!found)
-            return refuse(parser, "%s: there is no workload '%s'; --list shows them", option,
-                          names->patterns[i]);
+            return refuse(parser, "%s: there is no workload '%s'; --list shows them%s", option,
+                          names->patterns[i], suggestion.text);
     }
     return true;
 }
@@ -394,7 +402,9 @@ static bool refuse_long(const option_parser *parser, const char *word)
     const size_t length = strcspn(word + 2, "=");
     const struct option *first = NULL;
     const struct option *second = NULL;
+    quern_suggestion suggestion = {0};
     for (const struct option *option = long_options; option->name != NULL; option++) {
+        quern_suggestion_offer(&suggestion, word + 2, length, option->name);
         if (strncmp(option->name, word + 2, length) != 0) continue;
         if (strlen(option->name) == length) return refuse(parser, "--%s takes no argument", option->name);
         second = first;
@@ -403,7 +413,7 @@ static bool refuse_long(const option_parser *parser, const char *word)
     if (second != NULL)
         return refuse(parser, "'%s' is ambiguous: write --%s or --%s", word, second->name, first->name);
     if (first != NULL) return refuse(parser, "--%s takes no argument", first->name);
-    return refuse(parser, "'%s' is not an option", word);
+    return refuse(parser, "'%s' is not an option%s", word, suggestion.text);
 }
 
 static bool apply(const option_parser *parser, int option, const char *word)

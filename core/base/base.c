@@ -231,6 +231,53 @@ void quern__append(char *text, size_t text_bytes, const char *format, ...)
     va_end(arguments);
 }
 
+/* -------------------------------------------------------------------------------------- suggestions */
+
+static bool are_same_letter(char a, char b)
+{
+    const char small_a = a >= 'A' && a <= 'Z' ? (char)(a - 'A' + 'a') : a;
+    const char small_b = b >= 'A' && b <= 'Z' ? (char)(b - 'A' + 'a') : b;
+    return small_a == small_b;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns the number of edits between two names of at most QUERN_MAX_NAME_BYTES bytes (optimal string alignment). */
+static uint32_t count_edits(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    uint32_t rows[3][QUERN_MAX_NAME_BYTES + 1]; /* the rows of i - 2, i - 1 and i bytes of `a` take turns */
+    for (uint32_t k = 0; k <= b_bytes; k++)
+        rows[0][k] = k;
+    for (uint32_t i = 1; i <= a_bytes; i++) {
+        uint32_t *row = rows[i % 3];
+        const uint32_t *above = rows[(i - 1) % 3];
+        row[0] = i;
+        for (uint32_t k = 1; k <= b_bytes; k++) {
+            row[k] = least(least(above[k], row[k - 1]) + 1,
+                           above[k - 1] + (are_same_letter(a[i - 1], b[k - 1]) ? 0 : 1));
+            if (i > 1 && k > 1 && are_same_letter(a[i - 1], b[k - 2]) &&
+                are_same_letter(a[i - 2], b[k - 1]))
+                row[k] = least(row[k], rows[(i - 2) % 3][k - 2] + 1);
+        }
+    }
+    return rows[a_bytes % 3][b_bytes];
+}
+
+void quern_suggestion_offer(quern_suggestion *suggestion, const char *wanted, size_t wanted_bytes,
+                            const char *name)
+{
+    if (suggestion == NULL || wanted == NULL || name == NULL) return;
+    const size_t name_bytes = strlen(name);
+    if (wanted_bytes > QUERN_MAX_NAME_BYTES || name_bytes > QUERN_MAX_NAME_BYTES) return;
+    const uint32_t cost = 1 + count_edits(wanted, wanted_bytes, name, name_bytes);
+    if ((cost - 1) * 3 > wanted_bytes || (suggestion->cost != 0 && suggestion->cost <= cost)) return;
+    suggestion->cost = cost;
+    snprintf(suggestion->text, sizeof suggestion->text, "; did you mean '%s'?", name);
+}
+
 /* ---------------------------------------------------------------------------------------- handlers */
 
 static void log_default(void *user_data, quern_log_level level, const char *message)

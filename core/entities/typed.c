@@ -44,12 +44,14 @@ static quern_result find(const quern__components *components, const quern_value 
                        macro, name, size_bytes, type->size_bytes);
 }
 
-static quern_result fail_unknown(const quern_value *type, const char *macro)
+static quern_result fail_unknown(const quern__components *components, const quern_value *type,
+                                 const char *macro)
 {
+    const char *name = name_of_type(type->type_name);
     return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
                        "%s: the world has no component '%s': register it before (QUERN_REGISTER, "
-                       "QUERN_REGISTER_TAGS)",
-                       macro, name_of_type(type->type_name));
+                       "QUERN_REGISTER_TAGS)%s",
+                       macro, name, quern__components_suggest(components, name, strlen(name)).text);
 }
 
 quern_result quern__world_get_type(quern_world *world, const quern_value *type, const char *macro,
@@ -58,7 +60,7 @@ quern_result quern__world_get_type(quern_world *world, const quern_value *type, 
     if (world == NULL) return quern__fail_null(macro, "world");
     const quern_result result = find(&world->storage.components, type, macro, out_component);
     if (result != QUERN_OK || out_component->bits != 0) return result;
-    if (type->size_bytes == QUERN__ANY_SIZE) return fail_unknown(type, macro);
+    if (type->size_bytes == QUERN__ANY_SIZE) return fail_unknown(&world->storage.components, type, macro);
     const char *name = name_of_type(type->type_name);
     return quern_component_register(world,
                                     &(quern_component_def){.name = name,
@@ -73,7 +75,8 @@ static quern_result find_recorded(quern_commands *commands, const quern_value *t
 {
     if (commands == NULL) return quern__fail_null(macro, "commands");
     quern_result result = find(&commands->storage->components, type, macro, out_component);
-    if (result == QUERN_OK && out_component->bits == 0) result = fail_unknown(type, macro);
+    if (result == QUERN_OK && out_component->bits == 0)
+        result = fail_unknown(&commands->storage->components, type, macro);
     return result == QUERN_OK ? QUERN_OK : quern__commands_fail(commands, result, macro);
 }
 
@@ -163,7 +166,7 @@ bool quern__world_has_named(const quern_world *world, quern_entity entity, const
     }
     find(&world->storage.components, &type, "QUERN_HAS", &component);
     if (component.bits != 0) return quern_entity_has(world, entity, component);
-    fail_unknown(&type, "QUERN_HAS");
+    fail_unknown(&world->storage.components, &type, "QUERN_HAS");
     return false;
 }
 
@@ -176,7 +179,7 @@ void *quern__world_get_typed(quern_world *world, quern_entity entity, const quer
     }
     if (find(&world->storage.components, type, "QUERN_GET", &component) != QUERN_OK) return NULL;
     if (component.bits != 0) return quern_entity_get(world, entity, component);
-    fail_unknown(type, "QUERN_GET");
+    fail_unknown(&world->storage.components, type, "QUERN_GET");
     return NULL;
 }
 
@@ -238,8 +241,9 @@ quern_result quern__commands_use_type(quern_commands *commands, const quern_comp
     const quern_result result =
         out_component->bits == 0
             ? quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
-                          "the world has no component '%s': call component<T>() of the world before",
-                          type->name)
+                          "the world has no component '%s': call component<T>() of the world before%s",
+                          type->name,
+                          quern__components_suggest(components, type->name, strlen(type->name)).text)
             : quern__type_check_usable(
                   quern__components_type(components, quern__component_index(*out_component)), type,
                   "component");

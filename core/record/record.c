@@ -339,9 +339,11 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
                              : "another callback created the entity, or its sync point has passed";
     return quern__report_violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
-        "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s", function,
-        name ? "system '" : "", name ? name : "a command", name ? "'" : "", quern_entity_index(entity),
-        reason);
+        "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s; use it only in "
+        "commands of the "
+        "callback that made it, and keep it in a described field, which then gets the real handle",
+        function, name ? "system '" : "", name ? name : "a command", name ? "'" : "",
+        quern_entity_index(entity), reason);
 }
 
 quern_result quern__commands_check_entity(const quern_commands *commands, quern_entity entity,

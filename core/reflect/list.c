@@ -371,8 +371,8 @@ static quern_result find_component(const quern_world *world, const char *path,
         return quern__fail(
             QUERN_ERROR_UNKNOWN_COMPONENT,
             "the path '%.127s' does not begin with the name of a component of this world: check "
-            "the name, or register the component",
-            path);
+            "the name, or register the component%s",
+            path, quern__components_suggest(components, path, strcspn(path, ".")).text);
     *out_field = rest_of(path, longest);
     return QUERN_OK;
 }
@@ -391,8 +391,8 @@ static quern_result find_resource(const quern_world *world, const char *path, ui
         return quern__fail(
             QUERN_ERROR_UNKNOWN_RESOURCE,
             "the path '%.127s' does not begin with the name of a resource of this world: check "
-            "the name, or register the resource",
-            path);
+            "the name, or register the resource%s",
+            path, quern__resources_suggest(&world->resources, path, strcspn(path, ".")).text);
     *out_field = rest_of(path, longest);
     return QUERN_OK;
 }
@@ -542,8 +542,9 @@ static quern_result find_by_name(const quern_world *world, const char *name, con
     *out_component = quern__components_find(&world->storage.components, name);
     if (out_component->bits != 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
-                       "%s: the world has no component '%.63s': check the name, or register it", function,
-                       name);
+                       "%s: the world has no component '%.63s': check the name, or register it%s", function,
+                       name,
+                       quern__components_suggest(&world->storage.components, name, strlen(name)).text);
 }
 
 quern_result quern_entity_add_by_name(quern_world *world, quern_entity entity, const char *name)

@@ -44,6 +44,7 @@ static const quern_field *find_inside(const quern_type_info *type, const char *t
 static quern_result fail_unknown(const quern_type_info *type, const char *text)
 {
     const quern_field *inside = find_inside(type, text);
+    const size_t bytes = strcspn(text, "[");
     char list[LIST_BYTES] = "";
     if (inside != NULL)
         return quern__fail(
@@ -57,10 +58,13 @@ static quern_result fail_unknown(const quern_type_info *type, const char *text)
             "'%s' has no described fields, so it has no field '%.63s': describe its fields when "
             "registering it",
             type->name, text);
-    for (uint32_t i = 0; i < type->field_count; i++)
+    quern_suggestion suggestion = {0};
+    for (uint32_t i = 0; i < type->field_count; i++) {
         quern__append(list, sizeof list, "%s%s", i > 0 ? ", " : "", type->fields[i].name);
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' has no field '%.63s'; it has %s%s", type->name,
-                       text, list, strlen(list) == sizeof list - 1 ? "..." : "");
+        quern_suggestion_offer(&suggestion, text, bytes, type->fields[i].name);
+    }
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' has no field '%.63s'; it has %s%s%s", type->name,
+                       text, list, strlen(list) == sizeof list - 1 ? "..." : "", suggestion.text);
 }
 
 static quern_result select_element(quern__path *path, const char *index, size_t bytes)
@@ -368,12 +372,26 @@ static quern_result read_modifiers(parser *p, modifiers *out, word *name)
     }
 }
 
+/* Fails for a name that no component, or no relation, of the world has. kind: QUERN_TYPE_COMPONENT or _RELATION. */
+static quern_result fail_unknown_name(const parser *p, const word *name, quern_type_kind kind)
+{
+    const char *what = kind == QUERN_TYPE_RELATION ? "relation" : "component";
+    char text[192];
+    quern_suggestion suggestion = {0};
+    quern_type_info type;
+    for (uint32_t i = 0; i < quern_type_count(p->world, kind); i++)
+        if (quern_type_at(p->world, kind, i, &type) == QUERN_OK)
+            quern_suggestion_offer(&suggestion, name->name, strlen(name->name), type.name);
+    snprintf(text, sizeof text, "the world has no %s with this name: check the name, or register the %s%s",
+             what, what, suggestion.text);
+    return fail_at(p, name->begin, QUERN_ERROR_UNKNOWN_COMPONENT, text);
+}
+
 static quern_result read_relation(parser *p, const word *name, quern_relation *out_relation)
 {
     *out_relation = quern_relation_find(p->world, name->name);
-    if (!quern_relation_is_null(*out_relation)) return QUERN_OK;
-    return fail_at(p, name->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   "the world has no relation with this name: check the name, or register the relation");
+    return quern_relation_is_null(*out_relation) ? fail_unknown_name(p, name, QUERN_TYPE_RELATION)
+                                                 : QUERN_OK;
 }
 
 /* Reads the rest of `relation(entity)`, after the parenthesis. */
@@ -418,10 +436,7 @@ static quern_result read_component(parser *p, const word *name, const modifiers 
 {
     uint32_t size_bytes = 0;
     const quern_component component = quern_component_find(p->world, name->name);
-    if (quern_component_is_null(component))
-        return fail_at(
-            p, name->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
-            "the world has no component with this name: check the name, or register the component");
+    if (quern_component_is_null(component)) return fail_unknown_name(p, name, QUERN_TYPE_COMPONENT);
     if (m->is_mut && m->is_with)
         return fail_at(p, name->begin, QUERN_ERROR_INVALID_ARGUMENT,
                        "mut and with exclude each other: remove one");

@@ -166,8 +166,7 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
 {
     return quern__fail(QUERN_ERROR_CYCLE,
                        "entity %u:%u cannot have target %u:%u in relation '%s': the target is below it, so "
-                       "this would be a "
-                       "cycle",
+                       "this would be a cycle; relate the target to another entity first, or unrelate it",
                        quern_entity_index(source), quern_entity_generation(source),
                        quern_entity_index(target), quern_entity_generation(target),
                        quern__relation_name(storage, relation));

@@ -445,9 +445,13 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
             "callback that made it, until the sync point; find the entity by a query afterwards",
             index);
     if (tag != entities->first_handle_high >> 24)
-        return quern__fail(QUERN_ERROR_FOREIGN_ENTITY,
-                           "entity %u:%u belongs to world %u, not to this world (%u)", index, generation,
-                           tag, entities->first_handle_high >> 24);
-    return quern__fail(QUERN_ERROR_STALE_ENTITY, "entity %u:%u is not alive any more: it was destroyed",
+        return quern__fail(
+            QUERN_ERROR_FOREIGN_ENTITY,
+            "entity %u:%u belongs to world %u, not to this world (%u): pass it to calls of its own "
+            "world, or find the entity of this world by its name or a query",
+            index, generation, tag, entities->first_handle_high >> 24);
+    return quern__fail(QUERN_ERROR_STALE_ENTITY,
+                       "entity %u:%u is not alive any more: it was destroyed; test kept handles by "
+                       "quern_entity_is_alive",
                        index, generation);
 }

@@ -792,6 +792,16 @@ quern_component quern__components_find(const quern__components *components, cons
     return i < count ? quern__component_handle(components, i) : (quern_component){0};
 }
 
+quern_suggestion quern__components_suggest(const quern__components *components, const char *name,
+                                           size_t bytes)
+{
+    quern_suggestion suggestion = {0};
+    for (uint32_t i = 0; i < components->list.count; i++)
+        if (!components->list.items[i]->managed.is_hidden)
+            quern_suggestion_offer(&suggestion, name, bytes, components->list.items[i]->type.name);
+    return suggestion;
+}
+
 quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
                                           uint32_t flag)
 {

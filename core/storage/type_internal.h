@@ -322,6 +322,10 @@ void quern__components_drop_last(quern__components *components, const quern_allo
 /* Returns the component with a name, or the null handle. Skips hidden components. */
 quern_component quern__components_find(const quern__components *components, const char *name);
 
+/* Returns the component that a name of `bytes` bytes, which no component has, probably stands for. */
+quern_suggestion quern__components_suggest(const quern__components *components, const char *name,
+                                           size_t bytes);
+
 /* Returns the handle of the component with an index. */
 quern_component quern__component_handle(const quern__components *components, uint32_t index);
 

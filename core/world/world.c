@@ -366,6 +366,14 @@ quern_resource quern__resources_find(const quern__resources *resources, const ch
     return i < count ? handle_of(resources, i) : (quern_resource){0};
 }
 
+quern_suggestion quern__resources_suggest(const quern__resources *resources, const char *name, size_t bytes)
+{
+    quern_suggestion suggestion = {0};
+    for (uint32_t i = 0; i < resources->list.count; i++)
+        quern_suggestion_offer(&suggestion, name, bytes, resources->list.items[i].type.name);
+    return suggestion;
+}
+
 void quern__resources_release(quern__resources *resources, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < resources->list.count; i++) {

@@ -42,6 +42,10 @@ void quern__resources_release(quern__resources *resources, const quern_allocator
 /* Returns the resource with the given name, or a null handle. */
 quern_resource quern__resources_find(const quern__resources *resources, const char *name);
 
+/* Returns the resource that a name of `bytes` bytes, which no resource has, probably stands for. */
+quern_suggestion quern__resources_suggest(const quern__resources *resources, const char *name,
+                                          size_t bytes);
+
 /* Fails with UNKNOWN_RESOURCE if the handle names no resource of this registry. */
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource);
 

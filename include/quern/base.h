@@ -144,6 +144,20 @@ QUERN_API void quern_error_clear(void);
  * built on Quern and report failures in the same way. Threads: any. */
 QUERN_API quern_result quern_error_set(quern_result result, const char *format, ...) QUERN__FORMAT(2, 3);
 
+/** The known name that an unknown name probably stands for, as the end of a message. All zero is none. */
+typedef struct quern_suggestion {
+    char
+        text[QUERN_MAX_NAME_BYTES + 32]; /**< "; did you mean 'NAME'?", or "" if no name is close enough. */
+    uint32_t cost;                       /**< Internal: 1 + the edits from the wanted name to NAME. */
+} quern_suggestion;
+
+/** Offers a known name to a suggestion, which keeps the closest one, and of equally close ones the first. A name is
+ * close enough if at most a third of the wanted bytes have to be replaced, inserted, removed or swapped with the next;
+ * small and capital letters of ASCII are equal. `wanted` need not end after wanted_bytes. Names of more than
+ * QUERN_MAX_NAME_BYTES bytes are never close. For messages of libraries and tools. Threads: any. */
+QUERN_API void quern_suggestion_offer(quern_suggestion *suggestion, const char *wanted, size_t wanted_bytes,
+                                      const char *name);
+
 /** Returns whether the library was built with QUERN_CHECKS. Such a build checks declared access,
  * invariants and usage, and passes each violation to the assert handler. Threads: any. */
 QUERN_API bool quern_has_checks(void);

@@ -573,7 +573,8 @@ static quern_result find_typed_resource(const quern__resources *resources, const
     *out_resource = quern__resources_find(resources, name);
     if (out_resource->bits == 0)
         return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
-                           "the world has no resource '%s': register it before", name);
+                           "the world has no resource '%s': register it before%s", name,
+                           quern__resources_suggest(resources, name, strlen(name)).text);
     const size_t known_bytes = size_of_resource(resources, *out_resource);
     if (known_bytes == size_bytes) return QUERN_OK;
     return quern__fail(

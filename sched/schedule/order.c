@@ -28,12 +28,18 @@ static quern_result check_rule(const quern__plan *plan, const quern__system *sys
                                const quern__order_rule *rule, const quern__system *other)
 {
     const char *word = rule->is_before ? "before" : "after";
-    if (other == NULL)
+    if (other == NULL) {
+        quern_suggestion suggestion = {0};
+        for (uint32_t i = 0; i < plan->systems.count; i++)
+            if (plan->systems.items[i] != system)
+                quern_suggestion_offer(&suggestion, rule->name, strlen(rule->name),
+                                       plan->systems.items[i]->name);
         return quern__fail(
             QUERN_ERROR_UNKNOWN_SYSTEM,
             "system '%s' is to run %s '%s', which the schedule does not have: add that system, or remove "
-            "the rule",
-            system->name, word, rule->name);
+            "the rule%s",
+            system->name, word, rule->name, suggestion.text);
+    }
     if (other->phase != system->phase || other == system)
         return quern__fail(
             QUERN_ERROR_SCHEDULE_CONFLICT,
@@ -85,7 +91,8 @@ static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph
         i = predecessors[i];
         quern__append(text, sizeof text, " after '%s'", plan->systems.items[i]->name);
     } while (i != stuck);
-    return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
+    return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                       "before and after form a cycle: %s; remove one of these rules", text);
 }
 
 static void add_ready(order_graph *graph, uint32_t system)

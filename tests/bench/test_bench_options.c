@@ -179,6 +179,8 @@ Test(bench_options, workloads_by_name_pattern_and_alias)
     cr_assert(parse("-w iter,destroy"), "%s", message);
     cr_expect(is_selected(&destroy));
     expect_refusal("-w swim", "there is no workload 'swim'");
+    expect_refusal("-w dsetroy",
+                   "there is no workload 'dsetroy'; --list shows them; did you mean 'destroy'?");
 }
 
 Test(bench_options, wrong_words_are_quoted)
@@ -195,6 +197,7 @@ Test(bench_options, wrong_words_are_quoted)
     expect_refusal("--time nan", "--time: 'nan'");
     expect_refusal("--noise -2", "--noise: '-2'");
     expect_refusal("--fast", "'--fast' is not an option");
+    expect_refusal("--repaet=3", "'--repaet=3' is not an option; did you mean 'repeat'?");
     expect_refusal("-q", "'-q' is not an option");
     expect_refusal("iter", "'iter' is not an option");
     expect_refusal("--repeat", "'--repeat' needs an argument");

@@ -294,6 +294,12 @@ Test(json, invalid_input_fails_and_names_the_place)
         {ENTITY("{\"blob\": 7}"), "a string of its 5 bytes"},
         {ENTITY("{\"Thing\": []}"), "'Thing' must be an object"},
         {THING("\"i65\": 1"), "'Thing': unknown field 'i65'"},
+        {THING("\"tilte\": 1"), "to skip it; did you mean 'title'?"},
+        {ENTITY("{\"Thingy\": {}}"), "to skip it; did you mean 'Thing'?"},
+        {"{\"quern\": 1, \"entities\": [], \"resources\": {\"ruels\": {}}}",
+         "to skip it; did you mean 'rules'?"},
+        {TWO("\"children\": {\"paremt\": []}"), "unknown relation 'paremt': correct it, or set "
+                                                "leaves_out_unknown to skip it; did you mean 'parent'?"},
         {THING("\"place\": {\"at\": {\"z\": 1}}"), "unknown field 'place.at.z'"},
         {THING("\"place\": {\"at\": 1}"), "unknown field 'place.at'"},
         {THING("\"place\": {\"turn\": 128}"), "'place.turn' of 'Thing' cannot hold '128'"},

@@ -48,6 +48,21 @@ by_hand()
     (cd "$project" && cmake --preset release "$@" && cmake --build --preset release) >"$folder/log" 2>&1
 }
 
+# corrects TEXT ARGUMENT ...: ./run refuses the arguments and ends with this text.
+corrects()
+{
+    text=$1
+    shift
+    ! "$project/run" "$@" >"$folder/log" 2>&1 || fail "./run $* succeeds"
+    tail -n 1 "$folder/log" | grep -q "$text$" || fail "./run $* does not end with '$text'"
+}
+corrects "; did you mean 'demo'?" dem
+corrects "; did you mean 'package'?" pakage
+corrects "; did you mean 'test'?" tset
+corrects 'listed above' nothing
+corrects 'listed above' xy
+corrects "; did you mean 'release-test'?" test releas-test
+
 "$project/run" demo >"$folder/log" 2>&1 || fail "./run demo fails"
 by_hand || fail "a build by hand fails after ./run"
 expect_one_build "./run, then by hand"

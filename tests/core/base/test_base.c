@@ -35,6 +35,61 @@ Test(base, a_success_keeps_the_message_of_the_last_failure)
     cr_assert_str_eq(quern_error_message(), "");
 }
 
+Test(base, suggestions_name_what_is_close)
+{
+    static const struct {
+        const char *wanted;
+        const char *names[4];
+        const char *expected; /* NULL: no name is close */
+    } cases[] = {
+        {"Positon", {"Velocity", "Position"}, "Position"}, /* a letter is missing */
+        {"Possition", {"Position"}, "Position"},           /* one is too many */
+        {"Pasition", {"Position"}, "Position"},            /* another */
+        {"Psoition", {"Position"}, "Position"},            /* two are swapped, which is one edit */
+        {"psn", {"Pns", "Position"}, "Pns"},               /* one edit of three letters, and a capital */
+        {"HEALTH", {"Wealth", "Health"}, "Health"},        /* capitals do not count */
+        {"speeed", {"speedy", "speed", "spede"}, "speed"}, /* the closest */
+        {"cat", {"bat", "cap"}, "bat"},                    /* the first of two that are as close */
+        {"abcdef", {"abxyef", "abxxxf"}, "abxyef"},        /* two edits of six letters */
+        {"abcde", {"abxye"}, NULL},                        /* two of five */
+        {"ab", {"ac", "ba", "a"}, NULL},                   /* one of two */
+        {"Nothing", {"Position", "Velocity", "Health"}, NULL},
+        {"", {"a", ""}, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        quern_suggestion suggestion = {0};
+        char expected[128] = "";
+        for (size_t k = 0; k < 4 && cases[i].names[k] != NULL; k++)
+            quern_suggestion_offer(&suggestion, cases[i].wanted, strlen(cases[i].wanted),
+                                   cases[i].names[k]);
+        if (cases[i].expected != NULL)
+            snprintf(expected, sizeof expected, "; did you mean '%s'?", cases[i].expected);
+        cr_expect_str_eq(suggestion.text, expected, "%s", cases[i].wanted);
+    }
+}
+
+Test(base, suggestions_read_no_more_than_the_wanted_bytes)
+{
+    quern_suggestion suggestion = {0};
+    char name[QUERN_MAX_NAME_BYTES + 2];
+    quern_suggestion_offer(&suggestion, "Positon.x", 7, "Position");
+    cr_expect_str_eq(suggestion.text, "; did you mean 'Position'?");
+    memset(name, 'n', sizeof name);
+    name[QUERN_MAX_NAME_BYTES] = '\0';
+    suggestion = (quern_suggestion){0};
+    quern_suggestion_offer(&suggestion, name, QUERN_MAX_NAME_BYTES - 1, name);
+    cr_expect_eq(strlen(suggestion.text), strlen("; did you mean ''?") + QUERN_MAX_NAME_BYTES);
+    name[QUERN_MAX_NAME_BYTES] = 'n';
+    name[QUERN_MAX_NAME_BYTES + 1] = '\0';
+    suggestion = (quern_suggestion){0};
+    quern_suggestion_offer(&suggestion, name, QUERN_MAX_NAME_BYTES, name); /* too long a name */
+    quern_suggestion_offer(&suggestion, name, QUERN_MAX_NAME_BYTES + 1, "nnn");
+    quern_suggestion_offer(&suggestion, NULL, 0, "a");
+    quern_suggestion_offer(&suggestion, "a", 1, NULL);
+    quern_suggestion_offer(NULL, "a", 1, "a");
+    cr_expect_str_eq(suggestion.text, "");
+}
+
 /* A precision and the end of a message cut between characters. */
 Test(base, messages_consist_of_whole_characters)
 {

@@ -241,6 +241,15 @@ Test(query_text, errors_name_the_column)
     assert_fails("likes(/arena) | Prey", invalid, 15, "is a component without");
 }
 
+Test(query_text, misspelt_names_are_corrected)
+{
+    const quern_result unknown = QUERN_ERROR_UNKNOWN_COMPONENT;
+    assert_fails("Position, Huntre", unknown, 11, "or register the component; did you mean 'Hunter'?");
+    assert_fails("Position of likse", unknown, 13, "or register the relation; did you mean 'likes'?");
+    assert_fails("Nothing", unknown, 1, "or register the component");
+    cr_assert_null(strstr(quern_error_message(), "did you mean"), "%s", quern_error_message());
+}
+
 Test(query_text, too_many_terms_and_too_long_names_are_refused)
 {
     char source[2048] = "Position";

@@ -319,7 +319,10 @@ Test(text, nested_fields_are_named_with_dots)
         "'place' of 'Thing' is a struct, or an array of them: name one of its fields, such as 'place.x'");
     refuse("slots", "1", "such as 'slots[0].count'");
     refuse("slots[1]", "1", "such as 'slots[1].weight'");
+    refuse("placement", "1", "'Thing' has no field 'placement'; it has flag, flags, i8");
     refuse("place.z", "1", "'Thing' has no field 'place.z'; it has flag, flags, i8");
+    refuse("place.z", "1", "; did you mean 'place.x'?");
+    refuse("martix[2]", "1", "did you mean 'matrix'?");
     refuse("", "1", "'Thing' has no field ''");
     refuse("]", "1", "has no field");
     refuse("[0]", "1", "has no field");

@@ -48,6 +48,35 @@ static void assert_begins(const char *call, const char *beginning)
 
 /* --------------------------------------------------------------------------------- outside of systems */
 
+static void assert_has(const char *call, const char *part)
+{
+    cr_expect(strstr(quern_error_message(), part) != NULL, "%s: %s", call, quern_error_message());
+}
+
+/* The call sets a message that contains this. */
+#define REMEDY(call, part)       \
+    do {                         \
+        (void)(call);            \
+        assert_has(#call, part); \
+    } while (0)
+
+Test(messages, with_remedies)
+{
+    quern_entity parent;
+    REMEDY(quern_entity_add(world, dead, velocity, &value),
+           "it was destroyed; test kept handles by quern_entity_is_alive");
+    REMEDY(quern_entity_remove(world, foreign, position),
+           "pass it to calls of its own world, or find the entity");
+    REMEDY(quern_entity_set(world, provisional, position, &value), "find the entity by a query afterwards");
+    REMEDY(quern_entity_add_by_name(world, entity, "positon"), "; did you mean 'position'?");
+    REMEDY(quern_entity_set_text(world, entity, "positon.x", "1"), "; did you mean 'position'?");
+    REMEDY(QUERN_ADD(world, entity, velocitiy), "; did you mean 'velocity'?");
+    must(quern_entity_create(world, &parent));
+    must(quern_entity_relate(world, entity, quern_world_parent(world), parent));
+    REMEDY(quern_entity_relate(world, parent, quern_world_parent(world), entity),
+           "this would be a cycle; relate the target to another entity first, or unrelate it");
+}
+
 Test(messages, of_calls_on_one_entity)
 {
     quern_entity made;
@@ -251,6 +280,7 @@ static void record_badly(quern_context *context)
          "quern_commands_create_many: system 'once': 'components' is NULL");
     SAYS(quern_commands_set(commands, provisional, position, &value),
          "quern_commands_set: system 'once' used the provisional handle of a deferred create (number 3)");
+    assert_has("quern_commands_set", "; use it only in commands of the callback that made it");
 }
 
 Test(messages, of_commands)

@@ -538,6 +538,7 @@ Test(schedule_order, a_cycle_is_refused_with_its_names)
     assert_message_has("'b'");
     cr_assert_null(strstr(quern_error_message(), "'x'"), "%s", quern_error_message());
     cr_assert_null(strstr(quern_error_message(), "'d'"), "it waits for the cycle, but is not in it");
+    assert_message_has("; remove one of these rules");
 }
 
 Test(schedule_order, system_cannot_precede_itself)
@@ -552,6 +553,13 @@ Test(schedule_order, unknown_name_is_refused_until_system_is_added)
     assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'a'", "'later'");
     setup_letter("later", (rule){0});
     assert_order("la");
+}
+
+Test(schedule_order, unknown_name_that_is_misspelt_is_corrected)
+{
+    setup_letter("later", (rule){0});
+    setup_letter("latre", (rule){.after = "latter"});
+    assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'latre'", "remove the rule; did you mean 'later'?");
 }
 
 Test(schedule_order, order_across_phases_is_refused)

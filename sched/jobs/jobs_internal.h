@@ -133,7 +133,7 @@ typedef struct quern__cpu_slot {
     /* Processor on which the worker last began work, counted from 1; 0 if unknown. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t processor;
     _Atomic uint32_t checked_wakeup_count; /* number of next wake-ups after which the waker may yield */
-    /* How often the worker yielded or found another worker on its processor; wraps. */
+    /* How often the worker had a reason to yield, or found another worker on its processor; wraps. */
     _Atomic uint32_t yield_count;
     /* The remaining members are accessed by the worker alone. */
     quern__job_time job_times[QUERN__JOB_TIME_COUNT]; /* hash table by function */
@@ -216,6 +216,7 @@ struct quern_jobs {
     uint32_t processor_count;   /* processors that this process may use */
     uint32_t requested_spin_ns; /* of the definition */
     uint64_t spin_ns;           /* requested_spin_ns, or 0 if there are more threads than processors */
+    _Atomic uint64_t no_yield_until_ns; /* workers do not yield before this time; see yield.c */
     bool pin_threads;
     quern_processors processors; /* allowed for the pool's own threads; empty: all */
     size_t stack_bytes;          /* per own thread; 0: the system's default */
@@ -574,6 +575,10 @@ void quern__worker_publish_processor(quern__worker *worker);
 /* Returns whether the spinning worker should sleep, because another worker of the pool needs its processor
  * and it could not move to another one. Called from time to time while spinning. */
 bool quern__worker_should_stop_spinning(quern__worker *worker);
+
+/* Yields the processor, so that another worker can run on it. Returns false, and does not yield, if another program
+ * would run instead, as after a recent yield. */
+bool quern__jobs_yield(quern_jobs *jobs);
 
 /* Returns the approximate number of workers that are awake. */
 int64_t quern__jobs_count_awake(const quern_jobs *jobs);

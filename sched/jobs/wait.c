@@ -764,11 +764,8 @@ static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint
     quern__worker_begin_idle_time(worker, *start_ns);
     uint64_t spun_ns = now_ns - *start_ns;
     if (wait->until_ns != 0 && spun_ns + now_ns >= wait->until_ns) return true;
-    if (quern__jobs_is_oversubscribed(worker->jobs)) {
-        if (++*yield_count > OVERSUBSCRIBED_YIELDS) return true;
-        quern__thread_yield();
-        return false;
-    }
+    if (quern__jobs_is_oversubscribed(worker->jobs))
+        return ++*yield_count > OVERSUBSCRIBED_YIELDS || !quern__jobs_yield(worker->jobs);
     return spun_ns >= worker->jobs->spin_ns || quern__worker_should_stop_spinning(worker);
 }
 

@@ -35,6 +35,12 @@
  * (checked_wakeup_count). A worker that did all of a long loop alone, although others were awake or woken,
  * yields as well: they may wait for its processor.
  *
+ * A yield gives the processor to any thread that waits for it. If that is one of another program, the worker runs
+ * again only after every such thread has used its time slice: tens of milliseconds on a crowded machine, where
+ * woken workers do not run at once, so that each wake-up seems to be a reason to yield. So yields are timed. One that
+ * lasted longer than a worker would need, LOST_YIELD_NS, ends all yields of the pool for YIELD_SHARE times as
+ * long.
+ *
  * External threads can make more workers than there are processors. While more are awake, no worker spins
  * (a worker that waits yields a few times, then sleeps), and a worker does not share work that it can do
  * alone: another worker would only compete for a processor, and the first would wait for it at the end.
@@ -49,7 +55,9 @@ enum {
     MIN_MOVE_NS = 50000,   /* typical duration of a move to an idle processor */
     MAX_MOVE_NS = 1000000, /* longest time for which a stay may block the waker */
     UNKNOWN_NS = 400000,   /* assumed duration of a function that replaces another one in the table */
-    FALL_SHIFT = 3         /* measured times fall by 1/8 of the difference */
+    FALL_SHIFT = 3,        /* measured times fall by 1/8 of the difference */
+    LOST_YIELD_NS = 2 * MAX_MOVE_NS,
+    YIELD_SHARE = 128 /* reciprocal of the part of the time that yields to other programs may cost */
 };
 
 /* Stores only changes, because spinning workers read the member. */
@@ -75,6 +83,18 @@ static bool is_asleep(const quern__worker *worker)
 static bool is_being_woken(const quern__worker *worker)
 {
     return is_asleep(worker) && quern__parker_has_permit(&worker->parker);
+}
+
+bool quern__jobs_yield(quern_jobs *jobs)
+{
+    const uint64_t start_ns = quern__clock_ns();
+    if (start_ns < atomic_load_explicit(&jobs->no_yield_until_ns, memory_order_relaxed)) return false;
+    quern__thread_yield();
+    const uint64_t end_ns = quern__clock_ns(), took_ns = end_ns - start_ns;
+    if (took_ns > LOST_YIELD_NS)
+        atomic_store_explicit(&jobs->no_yield_until_ns, end_ns + YIELD_SHARE * took_ns,
+                              memory_order_relaxed);
+    return true;
 }
 
 /* Lists the processors of all other workers that have a job. A thread that has left its external slot
@@ -210,7 +230,7 @@ bool quern__worker_should_stop_spinning(quern__worker *worker)
     if (leave_shared(worker) == PROCESSOR_SHARED) return true;
     if (any_other_worker(worker, is_being_woken)) {
         count_yield(worker);
-        quern__thread_yield();
+        (void)quern__jobs_yield(worker->jobs);
     }
     return false;
 }
@@ -227,7 +247,7 @@ void quern__worker_end_waking(const quern__worker *sleeper)
 {
     if (atomic_load_explicit(&sleeper->cpu_slot.checked_wakeup_count, memory_order_relaxed) != 0 &&
         is_being_woken(sleeper))
-        quern__thread_yield();
+        (void)quern__jobs_yield(sleeper->jobs);
 }
 
 /* Reads the thread's processor time before the sleep, where nothing waits for the worker; the time does not
@@ -265,5 +285,5 @@ void quern__worker_yield_after_long_work(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0 || !any_other_worker(worker, could_have_helped)) return;
     count_yield(worker);
-    quern__thread_yield();
+    (void)quern__jobs_yield(worker->jobs);
 }

@@ -317,7 +317,11 @@ int64_t quern__jobs_count_awake(const quern_jobs *jobs)
     return 0;
 }
 
-void quern__thread_yield(void) {}
+bool quern__jobs_yield(quern_jobs *jobs)
+{
+    (void)jobs;
+    return true;
+}
 
 void quern__worker_begin_waking(const quern__worker *sleeper)
 {

@@ -234,8 +234,7 @@ static void replace(quern_commands *commands, const bench_world *bench, quern_en
     const quern_component components[] = {bench->position, bench->velocity};
     const void *const values[] = {&position, &velocity};
     REQUIRE(quern_commands_destroy(commands, entity));
-    if (quern_entity_is_null(quern_commands_create_with(commands, components, values, 2)))
-        bench_die("quern_commands_create_with: %s", quern_error_message());
+    REQUIRE(quern_commands_create_with(commands, components, values, 2, NULL));
 }
 
 static void record_mixed(quern_commands *commands, const bench_world *bench, quern_entity entity,

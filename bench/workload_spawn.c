@@ -176,8 +176,7 @@ static void replace(quern_commands *commands, const bench_world *bench, quern_en
     const quern_component components[] = {bench->position, bench->velocity, bench->life};
     const void *const values[] = {&position, &velocity, &life};
     REQUIRE(quern_commands_destroy(commands, dead));
-    if (quern_entity_is_null(quern_commands_create_with(commands, components, values, 3)))
-        bench_die("quern_commands_create_with: %s", quern_error_message());
+    REQUIRE(quern_commands_create_with(commands, components, values, 3, NULL));
 }
 
 static void age(quern_context *context, const quern_view *view)

@@ -121,8 +121,8 @@ static void fly(quern_context *context, const quern_view *view)
         ships[i].x += ships[i].speed * seconds;
         const Shot shot = {ships[i].x, ships[i].speed + 50, SHOT_FRAMES};
         if (input->fires)
-            (void)quern_commands_create_with(quern_context_commands(context), &game->shot,
-                                             (const void *const[]){&shot}, 1);
+            QUERN_MUST(quern_commands_create_with(quern_context_commands(context), &game->shot,
+                                                  (const void *const[]){&shot}, 1, NULL));
     }
 }
 

@@ -83,7 +83,8 @@ static void fire(quern_context *context, const quern_view *view)
         if (!inputs->fires[ships[i].player]) continue;
         const quern_component components[] = {game->place, game->motion, game->bullet};
         const void *values[] = {&places[i], &motion, &bullet};
-        quern_commands_create_with(quern_context_commands(context), components, values, 3);
+        QUERN_MUST(
+            quern_commands_create_with(quern_context_commands(context), components, values, 3, NULL));
     }
 }
 

@@ -540,9 +540,15 @@ static bool place_children(const quern_transform *transform, transform_list *lis
     const quern_getter_column columns[] = {
         {.getter = transform->locals, .values = list->locals + list->count},
         {.getter = transform->worlds, .values = list->worlds + list->count, .writes = true}};
-    const uint64_t child_count =
-        quern_getter_list_sources_many(columns, 2, list->entities + first, count, transform->parent,
-                                       list->entities + list->count, room, counts);
+    const quern_source_list children = {.relation = transform->parent,
+                                        .targets = list->entities + first,
+                                        .target_count = count,
+                                        .capacity = room,
+                                        .sources = list->entities + list->count,
+                                        .counts = counts,
+                                        .columns = columns,
+                                        .column_count = 2};
+    const uint64_t child_count = quern_entity_list_sources_many(transform->owner, &children);
     if (child_count > room) {
         if (child_count > transform->node_limit) return false;
         if (!reserve_list(transform, list, list->count + (uint32_t)child_count)) return false;

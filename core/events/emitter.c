@@ -324,22 +324,6 @@ static QUERN__SLOW_PATH bool fail_memory(quern__emitter *emitter, const char *fu
     return false;
 }
 
-bool quern_emit_copy(quern_emitter *public_part, const void *value)
-{
-    quern__emitter *emitter = (quern__emitter *)public_part;
-    if (public_part == NULL || !is_usable(emitter, __func__)) return false;
-    const quern__type *type = &emitter->channel->type;
-    if (value == NULL && type->size_bytes > 0)
-        return refuse(emitter,
-                      quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                                  "%s: system '%s' emitted '%s' with a NULL value: pass its address",
-                                  __func__, emitter->system_name, type->name));
-    if (room_left(emitter) == 0 && !quern__emitter_reserve(emitter, 1))
-        return fail_memory(emitter, __func__);
-    quern__emitter_put(emitter, value, 1);
-    return true;
-}
-
 /* Returns whether a C type of this size and name is the event's type; otherwise refuses the call. */
 static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_name, const char *function)
 {
@@ -355,7 +339,7 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
     if (type_name != NULL || type->hooks.copy == NULL) return true;
     return refuse(emitter, quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                        "%s: system '%s' emitted '%s', which has a copy hook: use "
-                                       "quern_emit_copy to copy the value, or QUERN_EMIT to move it",
+                                       "quern_context_emit to copy the value, or QUERN_EMIT to move it",
                                        function, emitter->system_name, type->name));
 }
 

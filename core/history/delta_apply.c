@@ -182,8 +182,9 @@ static quern_result record_created(delta_applying *it, uint64_t key)
     if (key == 0 || map_key(it, (quern_entity){key}).bits != 0)
         return fail_bytes(
             "an entity is created that exists already, so the world is not in the older state");
-    const quern_entity made = quern_commands_create(&it->applier->recorder);
-    if (made.bits == 0) return QUERN_ERROR_OUT_OF_MEMORY; /* that call has set the message */
+    quern_entity made;
+    const quern_result result = quern_commands_create(&it->applier->recorder, &made);
+    if (result != QUERN_OK) return result;
     if (!quern__map_reserve(&it->made, &it->storage->allocator, it->made.count + 1) ||
         !remember(it, &it->created_keys, key))
         return fail_memory();

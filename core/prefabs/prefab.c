@@ -83,18 +83,6 @@ bool quern__prefab_is_enabled(const quern__prefab *prefab, const quern__storage 
     return true;
 }
 
-uint32_t quern__prefab_find_slot(const quern__prefab *prefab, uint32_t component_index)
-{
-    const quern__prefab_member *root = &prefab->members.items[0];
-    const quern__prefab_group *group = &prefab->groups.items[root->group];
-    for (uint32_t i = root->first_field; i < root->first_field + root->field_count; i++) {
-        const quern__prefab_field *field = &prefab->fields.items[i];
-        if (prefab->columns.items[group->first_column + field->column].component_index == component_index)
-            return field->member;
-    }
-    return QUERN_NO_MEMBER;
-}
-
 /* ------------------------------------------------------------------------------------------- registry */
 
 void quern__prefabs_release(quern__storage *storage)

@@ -180,9 +180,6 @@ static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, 
 /* Returns whether the root was enabled when the prefab was captured. */
 bool quern__prefab_is_enabled(const quern__prefab *prefab, const quern__storage *storage);
 
-/* Returns the member whose handle is the value of a slot (quern_prefab_slot_register) of the root, or QUERN_NO_MEMBER. */
-uint32_t quern__prefab_find_slot(const quern__prefab *prefab, uint32_t component_index);
-
 /* ------------------------------------------------------------------------------------------ overrides */
 
 /* Values that one row of a group gets instead of the captured ones. */

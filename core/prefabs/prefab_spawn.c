@@ -142,8 +142,15 @@ uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, q
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     const quern_result result = found != NULL ? quern__prefab_check_slot(world, slot)
                                               : quern__prefabs_fail(&world->storage, prefab);
-    if (result == QUERN_OK) return quern__prefab_find_slot(found, quern__component_index(slot));
     quern__in_call(result, __func__);
+    if (result != QUERN_OK) return QUERN_NO_MEMBER;
+    const quern__prefab_member *root = &found->members.items[0];
+    const quern__prefab_group *group = &found->groups.items[root->group];
+    for (uint32_t i = root->first_field; i < root->first_field + root->field_count; i++) {
+        const quern__prefab_field *field = &found->fields.items[i];
+        const quern__prefab_column *column = &found->columns.items[group->first_column + field->column];
+        if (column->component_index == quern__component_index(slot)) return field->member;
+    }
     return QUERN_NO_MEMBER;
 }
 

@@ -520,18 +520,21 @@ static inline char *write_known_values(const quern_commands *commands, const que
     return space;
 }
 
-quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
-                                        const void *const *values, uint32_t count)
+quern_result quern_commands_create_with(quern_commands *commands, const quern_component *components,
+                                        const void *const *values, uint32_t count, quern_entity *out_entity)
 {
     char *space = NULL;
+    quern_entity entity = quern_entity_null();
+    quern_result result = QUERN_OK;
     if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL &&
                       quern__commands_can_record(commands)))
         space = write_known_values(commands, commands->operations.last_create, components, values, count);
     if (QUERN__LIKELY(space != NULL))
-        return append_create(commands, commands->operations.last_create, space);
-    quern_entity entity = quern_entity_null();
-    create_many(commands, &(create_columns){components, values, count}, 1, &entity, __func__);
-    return entity;
+        entity = append_create(commands, commands->operations.last_create, space);
+    else
+        result = create_many(commands, &(create_columns){components, values, count}, 1, &entity, __func__);
+    if (out_entity != NULL) *out_entity = entity;
+    return result;
 }
 
 const char *quern_drop_reason_string(quern_drop_reason reason)
@@ -549,11 +552,10 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }
 
-quern_entity quern_commands_create(quern_commands *commands)
+quern_result quern_commands_create(quern_commands *commands, quern_entity *out_entity)
 {
-    quern_entity entity = quern_entity_null();
-    create_many(commands, &(create_columns){.component_count = 0}, 1, &entity, __func__);
-    return entity;
+    if (out_entity != NULL) *out_entity = quern_entity_null();
+    return create_many(commands, &(create_columns){.component_count = 0}, 1, out_entity, __func__);
 }
 
 /* Records a command without operands. */

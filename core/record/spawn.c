@@ -372,23 +372,3 @@ quern_entity quern_commands_spawned_member(const quern_commands *commands, quern
     quern__message_add_call(result, __func__, commands->origin.name);
     return quern_entity_null();
 }
-
-quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_prefab prefab,
-                                         quern_entity root, quern_component slot)
-{
-    QUERN__NEED_OR(commands, quern_entity_null());
-    const quern__components *components = &commands->storage->components;
-    const quern__prefab *found = quern__prefabs_find(commands->storage, prefab);
-    quern_result result = found != NULL ? quern__components_check(components, slot)
-                                        : quern__prefabs_fail(commands->storage, prefab);
-    if (result == QUERN_OK) {
-        const uint32_t member = quern__prefab_find_slot(found, quern__component_index(slot));
-        if (member != QUERN_NO_MEMBER) return quern_commands_spawned_member(commands, prefab, root, member);
-        result =
-            quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                        "the prefab has no part in slot '%s': set the slot of the root before capturing",
-                        quern__components_type(components, quern__component_index(slot))->name);
-    }
-    quern__message_add_call(result, __func__, commands->origin.name);
-    return quern_entity_null();
-}

@@ -202,16 +202,16 @@ uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *curs
     return count;
 }
 
-static uint32_t list_components(const quern_world *world, quern_entity entity,
-                                quern_component *out_components, uint32_t capacity, const char *function)
+uint32_t quern_entity_list_components(const quern_world *world, quern_entity entity,
+                                      quern_component *out_components, uint32_t capacity)
 {
     if (world == NULL || (out_components == NULL && capacity > 0)) {
-        quern__fail_null(function, world == NULL ? "world" : "out_components");
+        quern__fail_null(__func__, world == NULL ? "world" : "out_components");
         return 0;
     }
     const quern__record *record = quern__entities_find(&world->storage.entities, entity);
     if (record == NULL) {
-        quern__in_call(quern__entities_check(&world->storage.entities, entity), function);
+        quern__in_call(quern__entities_check(&world->storage.entities, entity), __func__);
         return 0;
     }
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
@@ -219,17 +219,6 @@ static uint32_t list_components(const quern_world *world, quern_entity entity,
         out_components[i] =
             quern__component_handle(&world->storage.components, archetype->component_indices[i]);
     return archetype->component_count;
-}
-
-uint32_t quern_entity_component_count(const quern_world *world, quern_entity entity)
-{
-    return list_components(world, entity, NULL, 0, __func__);
-}
-
-uint32_t quern_entity_list_components(const quern_world *world, quern_entity entity,
-                                      quern_component *out_components, uint32_t capacity)
-{
-    return list_components(world, entity, out_components, capacity, __func__);
 }
 
 /* -------------------------------------------------------------------------------------------- names */

@@ -550,100 +550,79 @@ QUERN__ALWAYS_INLINE uint64_t list_sources(const listing *list, uint32_t column_
     return total;
 }
 
-/* Checks the arguments that both calls have. Returns false with a message if one is wrong. */
-static bool read_arguments(const quern_world *world, const quern_entity *targets, uint32_t count,
-                           quern_relation relation, const char *function, listing *list)
+/* Copies the columns to the listing. Returns false with a message if a column is wrong. */
+static bool read_columns(const quern_world *world, const quern_source_list *wanted, listing *list,
+                         const char *function)
 {
-    quern__relation *known;
-    quern_result result = QUERN_OK;
-    if (count > 0 && targets == NULL) result = quern__fail_null(function, "targets");
-    if (result == QUERN_OK) result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) {
-        result = quern__in_call(quern__relation_check(&world->storage, relation, &known), function);
-        if (result == QUERN_OK) list->links = &known->links;
-        if (result == QUERN_OK) list->edges = known->is_many ? &known->edges : NULL;
+    if (wanted->column_count > 0 && wanted->columns == NULL) {
+        quern__fail_null(function, "list->columns");
+        return false;
     }
-    list->storage = &world->storage;
-    return result == QUERN_OK;
-}
-
-uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_entity *targets,
-                                        uint32_t count, quern_relation relation, quern_entity *out_sources,
-                                        uint32_t capacity, uint32_t *out_counts)
-{
-    listing list;
-    if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
-    QUERN__NEED_OR(world, 0);
-    if (!read_arguments(world, targets, count, relation, __func__, &list)) return 0;
-    list.sources = out_sources;
-    list.capacity = out_sources != NULL ? capacity : 0;
-    list.counts = out_counts;
-    return list.edges != NULL ? list_edge_sources(&list, 0, targets, count)
-                              : list_sources(&list, 0, targets, count);
-}
-
-/* -------------------------------------------------------------------------------------- with values */
-
-/* Copies the columns to the listing. Returns their world, or NULL with a message if a column is wrong. */
-static const quern_world *read_columns(const quern_getter_column *columns, uint32_t column_count,
-                                       uint32_t capacity, const char *function, listing *list)
-{
-    const quern_world *world = NULL;
-    if (columns == NULL) quern__fail_null(function, "columns");
-    if (columns == NULL) return NULL;
-    if (column_count == 0 || column_count > QUERN_MAX_GETTER_COLUMNS) {
+    if (wanted->column_count > QUERN_MAX_GETTER_COLUMNS) {
         quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                    "%s: %u columns; there may be 1 to %u (QUERN_MAX_GETTER_COLUMNS)", function,
-                    column_count, QUERN_MAX_GETTER_COLUMNS);
-        return NULL;
+                    "%s: %u columns; there may be at most %u (QUERN_MAX_GETTER_COLUMNS)", function,
+                    wanted->column_count, QUERN_MAX_GETTER_COLUMNS);
+        return false;
     }
-    for (uint32_t i = 0; i < column_count; i++) {
-        const quern__getter *getter = (const quern__getter *)columns[i].getter;
-        if (getter == NULL || (columns[i].values == NULL && capacity > 0)) {
-            quern__fail_null(function, getter == NULL ? "columns[].getter" : "columns[].values");
-            return NULL;
+    for (uint32_t i = 0; i < wanted->column_count; i++) {
+        const quern_getter_column *column = &wanted->columns[i];
+        const quern__getter *getter = (const quern__getter *)column->getter;
+        if (getter == NULL || (column->values == NULL && list->capacity > 0)) {
+            quern__fail_null(function,
+                             getter == NULL ? "list->columns[].getter" : "list->columns[].values");
+            return false;
         }
-        if (world != NULL && getter->world != world) {
+        if (getter->world != world) {
             quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                        "%s: the getter of column %u belongs to another world than the columns before it: "
-                        "create all getters for one world",
+                        "%s: the getter of column %u belongs to another world: create it for this one",
                         function, i);
-            return NULL;
+            return false;
         }
-        world = getter->world;
-        list->columns[i] =
-            (listed_column){.positions = getter->table.positions, .values = columns[i].values};
+        list->columns[i] = (listed_column){.positions = getter->table.positions, .values = column->values};
     }
-    return world;
+    return true;
 }
 
-uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint32_t column_count,
-                                        const quern_entity *targets, uint32_t count,
-                                        quern_relation relation, quern_entity *out_sources,
-                                        uint32_t capacity, uint32_t *out_counts)
+uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_source_list *list)
 {
-    listing list;
-    if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
-    if (out_sources == NULL) capacity = 0;
-    const quern_world *world = read_columns(columns, column_count, capacity, __func__, &list);
-    if (world == NULL || !read_arguments(world, targets, count, relation, __func__, &list)) return 0;
-    list.sources = out_sources;
-    list.capacity = capacity;
-    list.counts = out_counts;
+    QUERN__NEED_OR(list, 0);
+    if (list->counts != NULL && list->target_count > 0)
+        memset(list->counts, 0, list->target_count * sizeof *list->counts);
+    QUERN__NEED_OR(world, 0);
+    if (list->target_count > 0 && list->targets == NULL) {
+        quern__fail_null(__func__, "list->targets");
+        return 0;
+    }
+    quern__relation *known;
+    if (quern__world_check_unlocked(world, __func__) != QUERN_OK ||
+        quern__in_call(quern__relation_check(&world->storage, list->relation, &known), __func__) !=
+            QUERN_OK)
+        return 0;
+    listing found;
+    found.storage = &world->storage;
+    found.links = &known->links;
+    found.edges = known->is_many ? &known->edges : NULL;
+    found.sources = list->sources;
+    found.capacity = list->sources != NULL ? list->capacity : 0;
+    found.counts = list->counts;
+    if (!read_columns(world, list, &found, __func__)) return 0;
     uint64_t source_count;
-    if (list.edges != NULL)
-        source_count = list_edge_sources(&list, column_count, targets, count);
+    if (found.edges != NULL)
+        source_count = list_edge_sources(&found, list->column_count, list->targets, list->target_count);
+    else if (list->column_count == 0)
+        source_count = list_sources(&found, 0, list->targets, list->target_count);
+    else if (list->column_count == 2)
+        source_count = list_sources(&found, 2, list->targets, list->target_count);
     else
-        source_count = column_count == 2 ? list_sources(&list, 2, targets, count)
-                                         : list_sources(&list, column_count, targets, count);
-    const uint64_t listed_count = source_count < capacity ? source_count : capacity;
-    for (uint32_t i = 0; i < column_count; i++) {
-        const quern__getter *getter = (const quern__getter *)columns[i].getter;
-        if (!columns[i].writes || !quern__getter_notes_writes(getter)) continue;
+        source_count = list_sources(&found, list->column_count, list->targets, list->target_count);
+    const uint64_t listed_count = source_count < found.capacity ? source_count : found.capacity;
+    for (uint32_t i = 0; i < list->column_count; i++) {
+        const quern__getter *getter = (const quern__getter *)list->columns[i].getter;
+        if (!list->columns[i].writes || !quern__getter_notes_writes(getter)) continue;
         for (uint64_t k = 0; k < listed_count; k++)
-            if (columns[i].values[k] != NULL)
+            if (list->columns[i].values[k] != NULL)
                 quern__getter_note_written(
-                    getter, quern__entities_find(&world->storage.entities, out_sources[k])->location);
+                    getter, quern__entities_find(&world->storage.entities, list->sources[k])->location);
     }
     return source_count;
 }

@@ -147,8 +147,8 @@ static void give_birth(quern_context *context, uint64_t parent, Place place, Mot
     const Life of_child = {life->energy, 0};
     const void *const values[] = {&number, &place, &away, &of_child};
     quern_component list[4];
-    (void)quern_commands_create_with(quern_context_commands(context), components_of(flock, list), values,
-                                     4);
+    (void)quern_commands_create_with(quern_context_commands(context), components_of(flock, list), values, 4,
+                                     NULL);
     atomic_fetch_add_explicit(&flock->birth_count, 1, memory_order_relaxed);
 }
 

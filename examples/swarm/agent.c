@@ -61,6 +61,7 @@ void agent_create(quern_world *world, const Types *types, const Agent *agent)
 quern_entity agent_create_deferred(quern_commands *commands, const Types *types, const Agent *agent)
 {
     Recipe recipe = recipe_of(types, agent);
-    return check_entity(
-        quern_commands_create_with(commands, recipe.components, recipe.values, recipe.count));
+    quern_entity child;
+    check(quern_commands_create_with(commands, recipe.components, recipe.values, recipe.count, &child));
+    return child;
 }

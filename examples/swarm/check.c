@@ -12,13 +12,6 @@ void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-quern_entity check_entity(quern_entity entity)
-{
-    if (!quern_entity_is_null(entity)) return entity;
-    fprintf(stderr, "swarm: %s\n", quern_error_message());
-    exit(EXIT_FAILURE);
-}
-
 void *check_memory(void *memory)
 {
     if (memory != NULL) return memory;

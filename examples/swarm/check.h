@@ -8,9 +8,6 @@
 /* Ends the program with quern_error_message() if a call failed. Threads: any. */
 void check(quern_result result);
 
-/* Ends the program with quern_error_message() if a handle is null. Threads: any. */
-quern_entity check_entity(quern_entity entity);
-
 /* Ends the program if an allocation failed. Threads: any. */
 void *check_memory(void *memory);
 

@@ -98,18 +98,20 @@ typedef enum quern_drop_reason {
  * other numbers. Never NULL. Threads: any. */
 QUERN_API const char *quern_drop_reason_string(quern_drop_reason reason);
 
-/** Records the creation of an entity without components, and returns a provisional handle. The handle is
- * valid in later commands of this callback, and inside fields described as QUERN_FIELD_ENTITY of values
- * passed to these commands. In any other part of a value it is never replaced by the final handle; a build
- * with QUERN_CHECKS reports this at the sync point (docs/commands.md). Returns null, with a message, on
- * failure. */
-QUERN_API quern_entity quern_commands_create(quern_commands *commands);
+/** Records the creation of an entity without components. out_entity, which may be NULL, receives a
+ * provisional handle; null on failure. The handle is valid in later commands of this callback, and inside
+ * fields described as QUERN_FIELD_ENTITY of values passed to these commands. In any other part of a value it
+ * is never replaced by the final handle; a build with QUERN_CHECKS reports this at the sync point
+ * (docs/commands.md). Further errors: LIMIT. */
+QUERN_API quern_result quern_commands_create(quern_commands *commands, quern_entity *out_entity);
 
-/** Records the creation of an entity with components and returns a provisional handle; see
- * quern_entity_create_with for the values. Returns null, with a message, on failure. */
-QUERN_API quern_entity quern_commands_create_with(quern_commands *commands,
+/** Records the creation of an entity with components; see quern_entity_create_with for the values, and
+ * quern_commands_create for out_entity. Further errors: DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,
+ * COMPONENT_TOO_LARGE, LIMIT. */
+QUERN_API quern_result quern_commands_create_with(quern_commands *commands,
                                                   const quern_component *components,
-                                                  const void *const *values, uint32_t count);
+                                                  const void *const *values, uint32_t count,
+                                                  quern_entity *out_entity);
 
 /** Records the creation of count entities with the same components; see quern_entity_create_many for the
  * columns. out_entities is NULL or has room for count provisional handles, which are stored in order.

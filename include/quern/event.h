@@ -165,7 +165,7 @@ static inline bool quern__emit_value(quern_emitter *emitter, const void *value, 
  * Returns true if the event was emitted. Returns false if the emitter is NULL, if the emitter's callback
  * has returned (with a message), or if memory is exhausted; the frame then returns OUT_OF_MEMORY at its
  * end. The call is refused, and returns false, if the value's size differs from the event's, or if the
- * event has a copy hook; use quern_emit_copy for such events. */
+ * event has a copy hook; use quern_context_emit for such events. */
 #define quern_emit(emitter, ...) (quern__emit_value((emitter), (__VA_ARGS__), sizeof *(__VA_ARGS__)))
 
 /** Emits one event and returns its address. The caller must write the whole value. Returns NULL where
@@ -203,12 +203,9 @@ QUERN_API void *quern__emit_some(quern_emitter *emitter, uint32_t most, uint32_t
     ((__VA_ARGS__ *)quern__emit_some((emitter), (most), (out_count), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/** Emits one event of any type: a copy of the value, made by the copy hook if there is one. value may be
- * NULL for an event of 0 bytes. Returns the same as quern_emit. */
-QUERN_API bool quern_emit_copy(quern_emitter *emitter, const void *value);
-
-/** Emits count events from an array, or none if it fails. The event must be declared in `emits`, as for
- * quern_context_emitter; returns the same as quern_emit. values may be NULL for an event of 0 bytes. */
+/** Emits count events of any type from an array, or none if it fails: copies of the values, made by the copy
+ * hook if there is one. The event must be declared in `emits`, as for quern_context_emitter; returns the same
+ * as quern_emit. values may be NULL for an event of 0 bytes. */
 QUERN_API bool quern_context_emit(quern_context *context, quern_event event, const void *values,
                                   uint32_t count);
 

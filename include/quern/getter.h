@@ -102,10 +102,10 @@ QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const
 
 /* ---------------------------------------------------------------------------------- going down trees */
 
-/** Maximum number of columns in one call of quern_getter_list_sources_many. */
+/** Maximum number of columns in one call of quern_entity_list_sources_many. */
 #define QUERN_MAX_GETTER_COLUMNS 8
 
-/** One of the components that quern_getter_list_sources_many finds. */
+/** One of the components whose values quern_entity_list_sources_many finds. */
 typedef struct quern_getter_column {
     const quern_getter *getter; /**< Getter of the component. */
     /** Receives one address per entity; NULL if the entity lacks the component. */
@@ -115,21 +115,27 @@ typedef struct quern_getter_column {
     bool writes QUERN__ZERO;
 } quern_getter_column;
 
-/** Stores the sources of count targets, like quern_entity_list_sources_many, and for each column the
- * address of each source's value, in the same order. Returns the number of sources. Each source is looked
- * up once for all columns, so this is the fastest way to traverse trees level by level.
- *
- * At most `capacity` sources, and as many addresses per column, are stored. There must be 1 to
- * QUERN_MAX_GETTER_COLUMNS columns. Their getters and the relation must belong to one world. A target that
- * is null or not alive has no sources. out_counts is NULL or receives the number of sources of each target.
- * out_sources, and the `values` of columns, may be NULL if capacity is 0.
- *
- * Returns 0, with a message, if the call is wrong. Thread-safe as long as no thread modifies the world, and
- * no other thread accesses the values of columns with `writes`. */
-QUERN_API uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint32_t column_count,
-                                                  const quern_entity *targets, uint32_t count,
-                                                  quern_relation relation, quern_entity *out_sources,
-                                                  uint32_t capacity, uint32_t *out_counts);
+/** The targets whose sources quern_entity_list_sources_many lists, and where it stores them. */
+typedef struct quern_source_list {
+    quern_relation relation;     /**< Relation of the same world. */
+    const quern_entity *targets; /**< A target that is null or not alive has no sources. */
+    uint32_t target_count;       /**< Number of targets. */
+    /** Number of sources, and of addresses per column, for which there is room. 0: only count them. */
+    uint32_t capacity QUERN__ZERO;
+    /** Receives the sources, one list after the other in the order of the targets. NULL: only count them. */
+    quern_entity *sources QUERN__ZERO;
+    uint32_t *counts QUERN__ZERO; /**< Receives the number of sources of each target; NULL: not wanted. */
+    /** The components whose values are looked up, with room for `capacity` addresses each. */
+    const quern_getter_column *columns QUERN__ZERO;
+    uint32_t column_count QUERN__ZERO; /**< Number of columns, at most QUERN_MAX_GETTER_COLUMNS; 0: none. */
+} quern_source_list;
+
+/** Stores the sources of many targets, and for each column the address of each source's value, in the same
+ * order. Returns the number of sources in all, which may exceed the capacity; then the first ones are stored.
+ * Each source is looked up once for all columns, so this is the fastest way to traverse trees: one call for
+ * each level of all trees. Returns 0, with a message, if the call is wrong. Thread-safe as long as no thread
+ * modifies the world, and no other thread accesses the values of columns with `writes`. */
+QUERN_API uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_source_list *list);
 
 /* ------------------------------------------------------------------------------------------- refs */
 

@@ -35,7 +35,7 @@ extern "C" {
  * Because of the offsets, a handle kept from a destroyed world is not valid in any of the next million
  * worlds, as long as no slot of them exceeds a use count of 4096.
  *
- * A handle with a generation and tag 0 is *provisional*: quern_commands_create has returned it. It is
+ * A handle with a generation and tag 0 is *provisional*: quern_commands_create has made it. It is
  * valid in later commands of the same stream, and inside described fields of their values, until the next
  * sync point replaces it by a final handle. */
 typedef struct quern_entity {

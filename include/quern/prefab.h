@@ -240,17 +240,12 @@ QUERN_API quern_result quern_commands_spawn(quern_commands *commands, quern_pref
                                             const quern_spawn_def *def, quern_entity *out_root);
 
 /** Returns the provisional handle of a member of an instance that this callback has spawned by command,
- * given the handle of the instance's root. O(1). Returns null, with a message, on failure:
+ * given the handle of the instance's root. quern_prefab_find_slot and quern_prefab_find_member return the
+ * number of a member, for example before the first frame. O(1). Returns null, with a message, on failure:
  * INVALID_ARGUMENT (the prefab has no such member), PROVISIONAL_ENTITY (root was not spawned by this
  * callback). Threads: the callback's thread. */
 QUERN_API quern_entity quern_commands_spawned_member(const quern_commands *commands, quern_prefab prefab,
                                                      quern_entity root, uint32_t member);
-
-/** Returns the provisional handle of the part in a slot of an instance that this callback has spawned by command, given the
- * handle of the instance's root. Returns null, with a message, on failure: INVALID_ARGUMENT (the prefab has no part in
- * this slot), and the errors of quern_commands_spawned_member. Threads: the callback's thread. */
-QUERN_API quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_prefab prefab,
-                                                   quern_entity root, quern_component slot);
 
 #ifdef __cplusplus
 }

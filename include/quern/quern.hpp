@@ -408,9 +408,11 @@ class commands {
     /** Records the creation of an entity with values; returns a provisional handle, null on failure. */
     template <typename... T> quern_entity create(T &&...values)
     {
-        if constexpr (sizeof...(T) == 0)
-            return quern_commands_create(recorder_);
-        else
+        if constexpr (sizeof...(T) == 0) {
+            quern_entity entity;
+            (void)quern::check(quern_commands_create(recorder_, &entity));
+            return entity;
+        } else
             return create_passed(detail::passed<T>(values)...);
     }
     /** Records the creation of an entity with copies of values, whose types may be named. */
@@ -554,9 +556,7 @@ class commands {
                 result == QUERN_OK) &&
                ...);
         if (result == QUERN_OK)
-            entity = quern_commands_create_with(recorder_, components, addresses, sizeof...(T));
-        if (result == QUERN_OK && quern_entity_is_null(entity)) /* this call fails again, and returns why */
-            result = quern_commands_create_many(recorder_, components, addresses, sizeof...(T), 1, &entity);
+            result = quern_commands_create_with(recorder_, components, addresses, sizeof...(T), &entity);
         (values.end(result == QUERN_OK), ...);
         (void)quern::check(result);
         return entity;
@@ -1366,7 +1366,7 @@ template <typename... T> struct changed {
 /** Selects only entities that have at least one of the components of all `any` of a system or query. */
 template <typename... T> struct any : with<T...> {
 };
-/** Selects only rows in which the components, which can be disabled, are disabled; see quern_term_disabled. */
+/** Selects only rows in which the components, which can be disabled, are disabled; see quern_term_if_disabled. */
 template <typename... T> struct disabled {
     /** Adds the terms to a list. */
     quern_result apply(quern_world *world, quern_term *terms) const
@@ -1382,7 +1382,8 @@ template <typename... T> struct disabled {
         quern_component component;
         const quern_result result = detail::find_component<Item>(world, &component);
         if (result != QUERN_OK) return result;
-        return detail::append(terms, QUERN_MAX_TERMS, quern_term_disabled(component), "disabled");
+        return detail::append(terms, QUERN_MAX_TERMS, quern_term_if_disabled(quern_term_with(component)),
+                              "disabled");
     }
 };
 /** A term of the C interface, such as one of a component without a C++ type. A lambda with a view reads its values. It

@@ -47,7 +47,7 @@ typedef enum quern_match {
 /** Which rows a term selects if its component can be disabled (can_disable in quern_component_def). */
 typedef enum quern_term_enabled {
     QUERN_TERM_ENABLED, /**< Rows in which the component is enabled. The default. */
-    /** Rows in which it is disabled; see quern_term_disabled, quern_term_if_disabled. */
+    /** Rows in which it is disabled; see quern_term_if_disabled. */
     QUERN_TERM_DISABLED,
     QUERN_TERM_EITHER /**< All rows that have the component; see quern_term_either. */
 } quern_term_enabled;
@@ -136,7 +136,7 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  *
  * If the component has row_changes (quern_component_def), the filter selects single rows: those in which
  * the component has changed. A chunk then yields one view per range of selected rows, as with
- * quern_term_disabled, or one view with quern_view_next_range. With several filters, a row is selected if any
+ * quern_term_if_disabled, or one view with quern_view_next_range. With several filters, a row is selected if any
  * filter selects it. A filter without row_changes selects all rows of a changed chunk. A changed row that
  * another term leaves out still counts as seen by the filter.
  *
@@ -198,31 +198,23 @@ static inline quern_term quern_term_old(quern_component component)
     return term;
 }
 
-/** Makes a term: the entity has the component, and the component is disabled (quern_entity_set_component_enabled). The
- * values are not accessed; use quern_term_if_disabled to access them.
+/** Makes a term select the entities in which the component is disabled (quern_entity_set_component_enabled),
+ * and keeps the term's access. For example, `quern_term_if_disabled(quern_term_write(loaded))` selects the
+ * weapons that are being reloaded, to count down their remaining seconds, and
+ * `quern_term_if_disabled(quern_term_with(loaded))` does not access their values. Only for terms with
+ * QUERN_MATCH_ALL on the row itself; creating a query with any other such term fails.
  *
  * All other terms that require a component which can be disabled (quern_term_read, quern_term_write and
- * quern_term_with) select only rows in which it is enabled, unless they are changed by
- * quern_term_if_disabled or quern_term_either. A chunk therefore yields one view per range of selected
- * rows, or none. The views of a chunk share one ordinal, one partial result and one command stream, so a
- * callback must add to its partial result instead of assigning it. A chunk in which nothing is disabled
- * yields one view. With QUERN_SYSTEM_WHOLE_CHUNKS or whole_chunks, the chunk yields one view with all rows, and
+ * quern_term_with) select only rows in which it is enabled, unless they are changed by this function or by
+ * quern_term_either. A chunk therefore yields one view per range of selected rows, or none. The views of a
+ * chunk share one ordinal, one partial result and one command stream, so a callback must add to its partial
+ * result instead of assigning it. A chunk in which nothing is disabled yields one view. With
+ * QUERN_SYSTEM_WHOLE_CHUNKS or whole_chunks, the chunk yields one view with all rows, and
  * quern_view_next_range returns the ranges.
  *
  * quern_term_without selects entities that lack the component altogether. Optional, ANY and up-terms check
  * only presence, not whether the component is enabled; quern_view_is_enabled returns that for the row
- * itself. In a system, each term on a component that can be disabled is at least a read access of it. */
-static inline quern_term quern_term_disabled(quern_component component)
-{
-    quern_term term = quern_term_with(component);
-    term.enabled = QUERN_TERM_DISABLED;
-    return term;
-}
-
-/** Makes a term select the entities in which the component is disabled, and keeps the term's access. For
- * example, `quern_term_if_disabled(quern_term_write(loaded))` selects the weapons that are being reloaded,
- * to count down their remaining seconds. Only for terms with QUERN_MATCH_ALL on the row itself; creating a
- * query with any other such term fails.
+ * itself. In a system, each term on a component that can be disabled is at least a read access of it.
  *
  * The call changes only which rows are selected. Conflicts, change filters and versions are those of the
  * original term: a system that writes the enabled rows and one that writes the disabled rows write the same
@@ -278,19 +270,13 @@ static inline quern_term quern_term_up_optional(quern_component component, quern
 
 /** Makes an up-term that reads the nearest ancestor which has the component. The ancestors are the target,
  * the target's target, and so on, but not the row itself. Rows without such an ancestor are left out. Each
- * search costs one step per ancestor. If the relation allows cycles, a search ends after one round of the
+ * search costs one step per ancestor. With QUERN_MATCH_OPTIONAL (quern_term_up_make), no row is left out: the
+ * address is NULL if no ancestor has the component. If the relation allows cycles, a search ends after one round of the
  * cycle; it may then find the row itself. Disabled entities are searched like all others, as by quern_term_up: disable a
  * tree to leave out its rows, too. */
 static inline quern_term quern_term_up_nearest(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_PATH_NEAREST);
-}
-
-/** Makes an up-term like quern_term_up_nearest that leaves no row out: the address is NULL if no ancestor
- * has the component. */
-static inline quern_term quern_term_up_nearest_optional(quern_component component, quern_relation relation)
-{
-    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);
 }
 
 /** Makes a *target term*: the row's target in the relation is the given entity. If the target is null or

@@ -191,12 +191,9 @@ QUERN_API uint32_t quern_world_list_entities_from(const quern_world *world, uint
 QUERN_API uint32_t quern_world_list_named(const quern_world *world, const char *prefix,
                                           quern_entity *out_entities, uint32_t capacity);
 
-/** Returns the number of components of an entity, including tags and components that the world maintains
- * itself. 0, with a message, if the handle is wrong. */
-QUERN_API uint32_t quern_entity_component_count(const quern_world *world, quern_entity entity);
-
 /** Stores up to `capacity` components of an entity, in the order of registration, and returns how many it
- * has. out_components may be NULL if capacity is 0. Returns 0, with a message, if the call is wrong. */
+ * has, including tags and components that the world maintains itself. out_components may be NULL if capacity
+ * is 0, to count them. Returns 0, with a message, if the call is wrong. */
 QUERN_API uint32_t quern_entity_list_components(const quern_world *world, quern_entity entity,
                                                 quern_component *out_components, uint32_t capacity);
 

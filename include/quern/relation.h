@@ -204,22 +204,10 @@ QUERN_API uint32_t quern_entity_source_count(const quern_world *world, quern_ent
                                              quern_relation relation);
 
 /** Stores up to `capacity` sources of the target, in their order, and returns how many it has. out_sources
- * may be NULL if capacity is 0. */
+ * may be NULL if capacity is 0. For many targets at once: quern_entity_list_sources_many (<quern/getter.h>). */
 QUERN_API uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target,
                                              quern_relation relation, quern_entity *out_sources,
                                              uint32_t capacity);
-
-/** Stores up to `capacity` sources of count targets, one list after the other in the order of the targets,
- * and returns how many sources there are in all. out_counts is NULL or receives the number of sources of
- * each target. A target that is null or not alive has no sources. out_sources may be NULL if capacity is
- * 0.
- *
- * The function prefetches the memory of the next targets. Use it to traverse trees level by level. Returns
- * 0, with a message, if the call is wrong. Thread-safe as long as no thread modifies the world. */
-QUERN_API uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_entity *targets,
-                                                  uint32_t count, quern_relation relation,
-                                                  quern_entity *out_sources, uint32_t capacity,
-                                                  uint32_t *out_counts);
 
 /** Returns the number of siblings before the source; QUERN_NO_SIBLING_INDEX if it has no target. O(number
  * of siblings). */

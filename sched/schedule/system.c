@@ -60,8 +60,8 @@ static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term
         if (term->changed) return "a change filter: react to QUERN_REACT_SET instead";
         if (term->by_target) return "a target term: test the targets of the rows in its views";
         if (term->path != QUERN_PATH_ROW && term->match != QUERN_MATCH_OPTIONAL)
-            return "a required up-term, but is not told when a target gets or loses the component: use "
-                   "quern_term_up_optional or quern_term_up_nearest_optional, and test for NULL";
+            return "a required up-term, but is not told when a target gets or loses the component: make it "
+                   "optional (quern_term_up_optional, QUERN_MATCH_OPTIONAL), and test for NULL";
         if ((def->reacts_to & QUERN_REACT_REMOVED) == 0) continue;
         if (term->path != QUERN_PATH_ROW)
             return "an up-term, and reacts to QUERN_REACT_REMOVED: removed rows have no target";

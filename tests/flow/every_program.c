@@ -171,7 +171,7 @@ static quern_result create(const actor *by, every_change *change)
     if (by->commands == NULL) {
         result = quern_entity_create_with(every.world, components, values, count, &change->entity);
     } else {
-        change->entity = quern_commands_create_with(by->commands, components, values, count);
+        change->entity = record_entity_with(by->commands, components, values, count);
         if (quern_entity_is_null(change->entity)) result = QUERN_ERROR_INVALID_ARGUMENT;
     }
     for (uint32_t t = 0; t < EVERY_TYPES; t++)

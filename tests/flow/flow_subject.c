@@ -55,9 +55,9 @@ static value_list list_values(const flow_subject *subject, uint32_t set, const u
 static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
 {
     operation_state *it = self;
-    if (set == 0) return quern_commands_create(commands_of(it));
+    if (set == 0) return record_entity(commands_of(it));
     value_list list = list_values(it->subject, set, words);
-    return quern_commands_create_with(commands_of(it), list.components, list.values, list.count);
+    return record_entity_with(commands_of(it), list.components, list.values, list.count);
 }
 
 static void record_destroy(void *self, quern_entity entity)

@@ -53,7 +53,7 @@ static void shoot(quern_context *context, const quern_view *view)
         if (roll % 12 == 0) {
             const restart_unit value = {units[i].number + 1000, roll, view->entities[i]};
             const quern_component list[] = {it->unit, it->heat};
-            quern_commands_create_with(commands, list, (const void *const[]){&value, &roll}, 1 + roll % 2);
+            record_entity_with(commands, list, (const void *const[]){&value, &roll}, 1 + roll % 2);
         }
     }
 }

@@ -262,7 +262,7 @@ static void set_and_add(quern_context *context)
     add(commands, one, 1);
     must(quern_commands_set(commands, one, score_type, &(score){1000, 0}));
     add(commands, one, 2);
-    const quern_entity fresh = quern_commands_create(commands);
+    const quern_entity fresh = record_entity(commands);
     add(commands, fresh, 30);
     must(quern_commands_add(commands, fresh, score_type, &(score){7, 0}));
     must(quern_commands_add(commands, fresh, tag, NULL));
@@ -286,7 +286,7 @@ static quern_entity stale;
 static void miss(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    const quern_entity fresh = quern_commands_create(commands);
+    const quern_entity fresh = record_entity(commands);
     add(commands, stale, 1);
     add(commands, stale, 1);
     add(commands, other, 1);
@@ -390,7 +390,7 @@ static void create_and_add(quern_context *context, const quern_view *view)
             continue;
         }
         const quern_entity made =
-            quern_commands_create_with(commands, list, (const void *const[]){&(score){number, 0}, NULL}, 2);
+            record_entity_with(commands, list, (const void *const[]){&(score){number, 0}, NULL}, 2);
         if (view->ordinal % 3 == 1) add(commands, made, 1000 * number);
     }
 }
@@ -449,14 +449,14 @@ static void replace_value(void *value, const void *accumulated, void *user_data)
 static void create_a_few(quern_context *context)
 {
     for (uint32_t i = 0; i < 3; i++)
-        quern_commands_create(quern_context_commands(context));
+        record_entity(quern_context_commands(context));
 }
 
 static void create_and_name(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_commands_create(commands);
-    const quern_entity made = quern_commands_create_with(commands, &tag, NULL, 1);
+    record_entity(commands);
+    const quern_entity made = record_entity_with(commands, &tag, NULL, 1);
     must(quern_commands_accumulate(commands, one, knows_type, &made, replace));
 }
 
@@ -526,8 +526,8 @@ Test(accumulate, dead_handle_does_not_reach_the_new_entity_of_its_slot)
 static void destroy_what_it_adds_to(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_commands_create_with(commands, &score_type, NULL, 1);
-    const quern_entity second = quern_commands_create_with(commands, &score_type, NULL, 1);
+    record_entity_with(commands, &score_type, NULL, 1);
+    const quern_entity second = record_entity_with(commands, &score_type, NULL, 1);
     add(commands, second, 1);
     must(quern_commands_destroy(commands, second));
 }
@@ -568,7 +568,7 @@ static void add_to_missing_values(quern_context *context)
     for (uint32_t k = 0; k < 2; k++)
         must(quern_commands_accumulate(commands, dead[(i + k) % 3], plain, &value, replace));
     must(quern_commands_accumulate(commands, other, plain, &value, replace));
-    const quern_entity fresh = quern_commands_create(commands);
+    const quern_entity fresh = record_entity(commands);
     must(quern_commands_accumulate(commands, fresh, plain, &value, replace));
     must(quern_commands_destroy(commands, fresh));
 }

@@ -33,7 +33,7 @@ static void replace(quern_commands *commands, quern_entity entity, uint64_t valu
     const quern_component both[] = {number, wide};
     const void *const values[] = {&value, NULL};
     must(quern_commands_destroy(commands, entity));
-    cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, both, values, 2)));
+    cr_assert_not(quern_entity_is_null(record_entity_with(commands, both, values, 2)));
 }
 
 static void change(quern_context *context, const quern_view *view)

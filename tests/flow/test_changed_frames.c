@@ -78,8 +78,8 @@ static void command(quern_context *context, const quern_view *view)
             break;
         case 3:
             must(quern_commands_destroy(commands, view->entities[i]));
-            cr_assert_neq(quern_commands_create_with(commands, (quern_component[]){state_type, seen_type},
-                                                     (const void *const[]){&next, &fresh}, 2)
+            cr_assert_neq(record_entity_with(commands, (quern_component[]){state_type, seen_type},
+                                             (const void *const[]){&next, &fresh}, 2)
                               .bits,
                           0u);
             break;

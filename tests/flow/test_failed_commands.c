@@ -32,7 +32,7 @@ typedef void misuse(quern_commands *commands, const quern_view *view);
 
 static void create_unknown(quern_commands *commands, const quern_view *view)
 {
-    cr_assert(quern_entity_is_null(quern_commands_create_with(commands, &unknown, NULL, 1)));
+    cr_assert(quern_entity_is_null(record_entity_with(commands, &unknown, NULL, 1)));
 }
 
 static void create_many_unknown(quern_commands *commands, const quern_view *view)
@@ -180,7 +180,7 @@ static void relate_in_hierarchy(quern_commands *commands, const quern_view *view
     asked = quern_world_parent(world);
     cr_assert(!quern_relation_is_null(asked) || strstr(quern_error_message(), "before the frame") != NULL,
               "%s", quern_error_message());
-    quern_commands_relate(commands, quern_commands_create(commands), asked, entity);
+    quern_commands_relate(commands, record_entity(commands), asked, entity);
 }
 
 Test(failed_commands, without_a_hierarchy_name_the_call_that_makes_it)

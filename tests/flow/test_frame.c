@@ -358,7 +358,7 @@ Test(frame, views_may_write_a_concurrent_resource_at_the_same_time)
 
 static void spawn_later(quern_context *context)
 {
-    cr_assert(quern_commands_create_with(quern_context_commands(context), &wide, NULL, 1).bits);
+    cr_assert(record_entity_with(quern_context_commands(context), &wide, NULL, 1).bits);
 }
 
 static uint64_t count_of(quern_component component)
@@ -625,7 +625,7 @@ static _Atomic uint32_t waiting_on[WAITERS], nested_count; /* indexed by worker 
 
 static void record_create(quern_context *context)
 {
-    cr_assert_neq(quern_commands_create(quern_context_commands(context)).bits, 0u);
+    cr_assert_neq(record_entity(quern_context_commands(context)).bits, 0u);
 }
 
 static bool waits_in_loop; /* waits inside a loop, with the loop's offers in the worker's deque */

@@ -79,7 +79,7 @@ static void begin(quern_context *context)
     uint64_t frame = quern_context_frame_index(context);
     quern_component set[] = {types[0], types[1 + (frame + phase_of(context)) % 5], tracked_component};
     for (uint32_t i = 0; i < 40; i++)
-        expect_entity(quern_commands_create_with(quern_context_commands(context), set, NULL, 3));
+        expect_entity(record_entity_with(quern_context_commands(context), set, NULL, 3));
 }
 
 static void change(quern_context *context, quern_entity entity, uint64_t number)
@@ -166,7 +166,7 @@ static void end_sometimes(quern_context *context)
     for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
         total = total * 31 + *(const uint64_t *)quern_context_partial_at(context, i);
     const void *values[] = {&total};
-    expect_entity(quern_commands_create_with(quern_context_commands(context), &types[2], values, 1));
+    expect_entity(record_entity_with(quern_context_commands(context), &types[2], values, 1));
 }
 
 static quern_result add_conditional_system(uint32_t phase)
@@ -443,13 +443,13 @@ static void lose(quern_context *context)
     const uint64_t value = 1;
     quern_commands *commands = quern_context_commands(context);
     quern_emitter *emitter = emits_too ? quern_context_emitter(context, flash) : NULL;
-    if (emits_too) cr_assert(quern_emit_copy(emitter, &value));
-    quern_commands_create(commands);
+    if (emits_too) cr_assert(quern_emit(emitter, &value));
+    record_entity(commands);
     recorded_count = 1;
     failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
-    while (loses_commands && !quern_entity_is_null(quern_commands_create(commands)))
+    while (loses_commands && !quern_entity_is_null(record_entity(commands)))
         recorded_count++;
-    while (!loses_commands && quern_emit_copy(emitter, &value))
+    while (!loses_commands && quern_emit(emitter, &value))
         continue;
 }
 

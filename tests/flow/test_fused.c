@@ -287,7 +287,7 @@ Test(fused, lookup_sees_all_earlier_and_no_later_writes, .timeout = 120)
 
 static void spawn_per_view(quern_context *context, const quern_view *view)
 {
-    expect(quern_commands_create(quern_context_commands(context)).bits != 0);
+    expect(record_entity(quern_context_commands(context)).bits != 0);
 }
 
 Test(fused, each_system_has_statistics_of_its_own)

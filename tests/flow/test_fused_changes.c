@@ -149,7 +149,7 @@ static void create_tagged(quern_context *context)
     uint64_t value = 0;
     const void *values[] = {&value, NULL};
     for (uint32_t i = 0; i < CROWD; i++)
-        expect(quern_commands_create_with(quern_context_commands(context), set, values, 2).bits != 0);
+        expect(record_entity_with(quern_context_commands(context), set, values, 2).bits != 0);
 }
 
 static quern_entity find_last_tagged(void)

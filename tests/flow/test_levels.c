@@ -414,7 +414,7 @@ static void note_view(quern_context *context, const quern_view *view)
     const quern_component component = other;
     const uint64_t value = seen.rows[view->ordinal];
     const void *values = &value;
-    quern_commands_create_with(quern_context_commands(context), &component, &values, 1);
+    record_entity_with(quern_context_commands(context), &component, &values, 1);
 }
 
 static void note_end(quern_context *context)

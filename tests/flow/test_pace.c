@@ -438,7 +438,7 @@ static _Atomic uint64_t rows_in_step;
 static void start_step(quern_context *context)
 {
     rows_in_step = 0;
-    quern_commands_create_with(quern_context_commands(context), &number, NULL, 1);
+    record_entity_with(quern_context_commands(context), &number, NULL, 1);
 }
 
 static void count_rows(quern_context *context, const quern_view *view)
@@ -518,7 +518,7 @@ static void create_many(quern_context *context)
 {
     if (++begun_count == 3) failing_allocator_fail_from(memory, 0);
     for (uint32_t i = 0; i < MANY; i++)
-        quern_commands_create_with(quern_context_commands(context), &number, NULL, 1);
+        record_entity_with(quern_context_commands(context), &number, NULL, 1);
 }
 
 static void note_begin(quern_context *context)

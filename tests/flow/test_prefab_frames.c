@@ -271,7 +271,8 @@ static void spawn_by_command(const scene *in, quern_commands *commands, quern_en
     quern_entity root;
     must(quern_commands_spawn(commands, in->tower, &def, &root));
     const quern_entity gun = quern_commands_spawned_member(commands, in->tower, root, 1);
-    const quern_entity muzzle = quern_commands_spawned_part(commands, in->tower, root, in->barrel);
+    const quern_entity muzzle = quern_commands_spawned_member(
+        commands, in->tower, root, quern_prefab_find_slot(in->world, in->tower, in->barrel));
     if (what.act == ACT_DESTROY_ROOT) must(quern_commands_destroy(commands, root));
     if (what.act == ACT_DESTROY_GUN) must(quern_commands_destroy(commands, gun));
     if (what.act == ACT_MARK) must(quern_commands_add(commands, muzzle, in->marked, NULL));

@@ -156,7 +156,7 @@ static void record(quern_commands *commands, quern_entity entity, uint64_t lot)
         (void)quern_commands_unrelate(commands, entity, relation);
         break;
     case 5:
-        created = quern_commands_create_with(commands, set, NULL, 2 + pick % 2);
+        created = record_entity_with(commands, set, NULL, 2 + pick % 2);
         must(quern_commands_relate(commands, created, relation, entity));
         break;
     case 6:

@@ -582,7 +582,7 @@ static void command(quern_commands *commands, quern_entity entity, const order *
         break;
     case OP_CREATE: {
         const uint32_t count = list_first(op->number, components, values, &first, numbers);
-        const quern_entity created = quern_commands_create_with(commands, components, values, count);
+        const quern_entity created = record_entity_with(commands, components, values, count);
         if (op->value % 2 == 1)
             must(quern_commands_accumulate(commands, created, types[op->component], &op->value, QUERN_SUM));
         break;

@@ -129,7 +129,7 @@ static quern_entity create(actor *by)
 {
     const uint64_t number = random_next(&by->random);
     const quern_entity entity =
-        quern_commands_create_with(by->commands, &number_type, (const void *[]){&number}, 1);
+        record_entity_with(by->commands, &number_type, (const void *[]){&number}, 1);
     note(by, (entry){.kind = CREATE, .entity = entity, .number = number});
     return entity;
 }
@@ -141,7 +141,7 @@ static quern_entity create_related(actor *by, uint32_t relation, quern_entity ta
                                      other_type};
     const void *values[] = {&target, &number, &number};
     const uint32_t count = random_chance(&by->random, 50) ? 3 : 2;
-    const quern_entity entity = quern_commands_create_with(by->commands, types, values, count);
+    const quern_entity entity = record_entity_with(by->commands, types, values, count);
     if (!quern_entity_is_null(entity))
         note(by, (entry){.kind = CREATE_RELATED,
                          .relation = relation,

@@ -41,7 +41,7 @@ static void change(quern_context *context, const quern_view *view)
         else if (numbers[i] % 3 == 1)
             quern_commands_relate(commands, entity, carrier, other);
         else
-            quern_commands_create_with(commands, components, values, 3);
+            record_entity_with(commands, components, values, 3);
     }
 }
 

@@ -107,7 +107,7 @@ static void record_waiting(const restart_scene *it)
             units[count++] = walk.view.entities[i];
     cr_assert_eq(count, 8u);
     quern_commands *commands = quern_world_commands(it->world);
-    const quern_entity made = quern_commands_create(commands);
+    const quern_entity made = record_entity(commands);
     must(quern_commands_add(commands, made, it->unit, &(restart_unit){.number = 5000, .friend = units[1]}));
     must(quern_commands_relate(commands, units[2], it->owner, made));
     must(quern_commands_set(commands, units[3], it->unit, &(restart_unit){.number = 6000, .friend = made}));

@@ -137,7 +137,7 @@ Test(spawn_commands, instances_among_creates_take_handles_in_order)
         const uint64_t number = 100 + i;
         must(quern_commands_spawn(commands, it.tower,
                                   &(quern_spawn_def){.overrides = {{it.number, 0, &number}}}, NULL));
-        if (i % 7 == 0) quern_commands_create_with(commands, &it.number, (const void *[]){&number}, 1);
+        if (i % 7 == 0) record_entity_with(commands, &it.number, (const void *[]){&number}, 1);
         if (i % 5 == 0) must(quern_commands_spawn(commands, it.stone, NULL, NULL));
     }
     must(quern_world_flush(it.world));
@@ -311,7 +311,7 @@ Test(spawn_commands, instances_may_be_related_in_any_order)
         for (uint32_t i = 0; i < STONES; i++) {
             stones[i] = spawn_stone(&it, commands, 100 + i);
             if (creates_between)
-                quern_commands_create_with(commands, &it.number, (const void *[]){&(uint64_t){200 + i}}, 1);
+                record_entity_with(commands, &it.number, (const void *[]){&(uint64_t){200 + i}}, 1);
         }
         must(quern_commands_relate(commands, stones[source], it.parent, stones[target]));
         must(quern_world_flush(it.world));
@@ -335,7 +335,7 @@ Test(spawn_commands, created_entity_may_get_an_instance_as_parent)
     quern_commands *commands = quern_world_commands(it.world);
     const quern_entity stone = spawn_stone(&it, commands, 100);
     const quern_entity made =
-        quern_commands_create_with(commands, &it.number, (const void *[]){&(uint64_t){200}}, 1);
+        record_entity_with(commands, &it.number, (const void *[]){&(uint64_t){200}}, 1);
     must(quern_commands_relate(commands, made, it.parent, stone));
     must(quern_world_flush(it.world));
     const quern_entity parent = quern_entity_target(it.world, find_number(&it, 200), it.parent);
@@ -805,7 +805,7 @@ Test(spawn_commands, refused_instance_takes_no_other_commands_along)
     const uint64_t before = stats_of_world(it.world).entity_count;
     for (uint32_t relates = 0; relates < 2; relates++) {
         quern_commands *commands = quern_world_commands(it.world);
-        made = quern_commands_create_with(commands, &it.number, (const void *[]){&(uint64_t){30}}, 1);
+        made = record_entity_with(commands, &it.number, (const void *[]){&(uint64_t){30}}, 1);
         must(quern_commands_spawn(commands, prefab, &(quern_spawn_def){.parent = home}, &refused));
         must(quern_commands_spawn(commands, prefab, NULL, &kept));
         const quern_entity lost = quern_commands_spawned_member(commands, prefab, refused, 1);

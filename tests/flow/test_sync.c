@@ -255,7 +255,7 @@ static void change_logged(quern_context *context, const quern_view *view)
         if (random % 5 == 2) must(quern_commands_remove(commands, entity, number));
         if (random % 5 == 3) must(quern_commands_set(commands, entity, number, &random));
         const void *values[] = {&random};
-        if (random % 5 == 4) cr_assert(quern_commands_create_with(commands, &number, values, 1).bits);
+        if (random % 5 == 4) cr_assert(record_entity_with(commands, &number, values, 1).bits);
     }
 }
 
@@ -437,7 +437,7 @@ static void destroy_known(quern_context *context)
     quern_commands *commands = quern_context_commands(context);
     must(quern_commands_destroy(commands, known[5]));
     must(quern_commands_destroy(commands, known[5]));
-    quern_entity created = quern_commands_create(commands);
+    quern_entity created = record_entity(commands);
     must(quern_commands_destroy(commands, created));
     must(quern_commands_add(commands, created, number, NULL));
 }
@@ -462,7 +462,7 @@ static void ask_for_too_much(quern_context *context)
     quern_commands *commands = quern_context_commands(context);
     must(quern_commands_add(commands, known[20], wide[0], NULL));
     must(quern_commands_add(commands, known[20], wide[1], NULL));
-    quern_entity created = quern_commands_create_with(commands, &wide[0], NULL, 1);
+    quern_entity created = record_entity_with(commands, &wide[0], NULL, 1);
     must(quern_commands_add(commands, created, wide[1], NULL));
 }
 
@@ -627,7 +627,7 @@ static void record_and_refuse(quern_context *context)
     quern_commands *commands = quern_context_commands(context);
     for (uint64_t i = 0; i < 10; i++)
         must(quern_commands_set(commands, known[i], number, &i));
-    quern_entity created = quern_commands_create_with(commands, &tag, NULL, 1);
+    quern_entity created = record_entity_with(commands, &tag, NULL, 1);
     must(quern_commands_set(commands, known[3], links, &(link3){.targets = {created}}));
     failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
 }
@@ -685,7 +685,7 @@ static void alternate_links(quern_context *context, const quern_view *view)
         if (!is_even) must(quern_commands_remove(commands, entity, links));
         if (i % 20 != 0) continue;
         must(quern_commands_destroy(commands, entity));
-        cr_assert(quern_commands_create_with(commands, &number, NULL, 1).bits);
+        cr_assert(record_entity_with(commands, &number, NULL, 1).bits);
     }
 }
 

@@ -36,7 +36,7 @@ static void destroy_and_create(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++) {
         const uint32_t chance = (uint32_t)(quern_entity_seed(it->world, view->entities[i]) % 16);
         if (chance == 0) must(quern_commands_destroy(commands, view->entities[i]));
-        if (chance == 1 || chance == 2) quern_commands_create_with(commands, &it->number, NULL, 1);
+        if (chance == 1 || chance == 2) record_entity_with(commands, &it->number, NULL, 1);
     }
 }
 
@@ -80,7 +80,7 @@ static void record(const trimmed *it, const quern_entity *entities, uint32_t cou
     cr_assert_not_null(commands);
     for (uint32_t i = 0; i < count; i++) {
         must(quern_commands_destroy(commands, entities[i]));
-        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, &it->number, NULL, 1)));
+        cr_assert_not(quern_entity_is_null(record_entity_with(commands, &it->number, NULL, 1)));
     }
 }
 

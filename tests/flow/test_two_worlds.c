@@ -257,7 +257,7 @@ static void use_foreign(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     must_refuse(FOREIGN_ENTITY, NULL, quern_commands_destroy(commands, foreign));
-    assert_refused_value(NULL, quern_commands_create_with(commands, &foreign_component, NULL, 1).bits);
+    assert_refused_value(NULL, record_entity_with(commands, &foreign_component, NULL, 1).bits);
     cr_assert_not(quern_context_is_alive(context, foreign));
 }
 

@@ -34,7 +34,7 @@ static void act(quern_context *context, const quern_view *view)
     const quern_entity target = known[drawn / 2 % ENTITIES];
     if (drawn % 2 == 0 && parent.bits != 0 && quern_context_is_alive(context, target)) {
         const void *values[] = {&target};
-        quern_commands_create_with(commands, &components[PARENT], values, 1);
+        record_entity_with(commands, &components[PARENT], values, 1);
     }
     act_on_view(commands, view, seed_of(context, quern_entity_index(view->entities[0])), destroy_percent);
 }
@@ -247,9 +247,9 @@ static void begin_recording(quern_commands *commands)
     else if (begins_with == SPAWNED_DISABLED)
         expect(quern_commands_spawn(commands, prefab, NULL, &entity));
     else if (begins_with == WITH_TARGET)
-        entity = quern_commands_create_with(commands, &components[PARENT], values, 1);
+        entity = record_entity_with(commands, &components[PARENT], values, 1);
     else
-        entity = quern_commands_create(commands);
+        entity = record_entity(commands);
     cr_assert_not(quern_entity_is_null(entity), "%s", quern_error_message());
     if (begins_with == RELATED) expect(quern_commands_relate(commands, entity, parent, known[0]));
     if (begins_with == RELATED_BY_LIKES) expect(quern_commands_relate(commands, entity, likes, known[0]));

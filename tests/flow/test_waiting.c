@@ -30,8 +30,7 @@ static void *release_counter(void *argument)
 
 static quern_entity spawn(quern_context *context, uint64_t value)
 {
-    return quern_commands_create_with(quern_context_commands(context), &number,
-                                      (const void *const[]){&value}, 1);
+    return record_entity_with(quern_context_commands(context), &number, (const void *const[]){&value}, 1);
 }
 
 static void wait_between_commands(quern_context *context, const quern_view *view)

@@ -54,7 +54,7 @@ static void work_long(quern_context *context, const quern_view *view)
 static void spawn(quern_context *context, const quern_view *view)
 {
     for (uint32_t i = 0; i < 50; i++) {
-        quern_entity entity = quern_commands_create(quern_context_commands(context));
+        quern_entity entity = record_entity(quern_context_commands(context));
         must(quern_commands_add(quern_context_commands(context), entity, number, NULL));
         must(quern_commands_destroy(quern_context_commands(context), entity));
     }

@@ -150,7 +150,7 @@ static void churn(quern_context *context, const quern_view *view)
         if (n % 5 == 1) quern_commands_remove(commands, entity, it->tag);
         if (n % 3 == 0) quern_commands_set(commands, entity, it->number, &next);
         if (n % 11 != 0) continue;
-        const quern_entity made = quern_commands_create(commands);
+        const quern_entity made = record_entity(commands);
         const link3 link = {.targets = {made, entity}, .number = n};
         quern_commands_set(commands, made, it->number, &next);
         quern_commands_set(commands, made, it->links, &link);
@@ -200,7 +200,7 @@ Test(parallel_commands, recorder_is_valid_only_in_its_callback)
     scene it = open_scene(10);
     capture_reports(&reports);
     must(quern_query_parallel_for(it.query, NULL, keep_recorder, NULL));
-    cr_assert(quern_entity_is_null(quern_commands_create(kept)));
+    cr_assert(quern_entity_is_null(record_entity(kept)));
     assert_message_has("quern_commands_create: ");
     close_scene(&it);
 }
@@ -216,7 +216,7 @@ static void wait_between_commands(quern_context *context, const quern_view *view
     const scene *it = quern_context_user_data(context);
     quern_jobs *jobs = quern_context_jobs(context);
     quern_commands *commands = quern_context_commands(context);
-    const quern_entity made = quern_commands_create(commands);
+    const quern_entity made = record_entity(commands);
     const uint64_t value = view->ordinal;
     quern_counter done = {0};
     wrong_count += depth++ > 0;
@@ -389,8 +389,7 @@ static void play_step(scene *it, random_source *random, bool is_recorded, uint64
         const uint64_t first = 2 * (*made_count)++;
         const void *const values[] = {&first};
         if (is_recorded)
-            cr_assert_not(
-                quern_entity_is_null(quern_commands_create_with(commands, &it->number, values, 1)));
+            cr_assert_not(quern_entity_is_null(record_entity_with(commands, &it->number, values, 1)));
         else
             must(quern_entity_create_with(it->world, &it->number, values, 1, NULL));
     } else if (quern_entity_is_null(entity)) {
@@ -433,7 +432,7 @@ Test(world_commands, are_applied_by_the_flush_and_return_usable_handles)
 {
     scene it = open_scene(0);
     quern_commands *commands = quern_world_commands(it.world);
-    const quern_entity a = quern_commands_create(commands), b = quern_commands_create(commands);
+    const quern_entity a = record_entity(commands), b = record_entity(commands);
     const link3 link = {.targets = {b, a}, .number = 3};
     const uint64_t value = 9;
     const uint64_t before = quern_world_hash(it.world);
@@ -506,7 +505,7 @@ static void *record_elsewhere(void *user_data)
     const scene *it = user_data;
     const uint64_t value = 9;
     quern_commands *commands = quern_world_commands(it->world);
-    kept_entity = quern_commands_create_with(commands, &it->number, (const void *const[]){&value}, 1);
+    kept_entity = record_entity_with(commands, &it->number, (const void *const[]){&value}, 1);
     return NULL;
 }
 
@@ -535,7 +534,7 @@ static void record_alone(quern_context *context)
     scene *it = quern_context_user_data(context);
     kept = quern_world_commands(quern_context_world(context));
     cr_assert_not_null(kept);
-    cr_assert_not(quern_entity_is_null(quern_commands_create_with(kept, &it->number, NULL, 1)));
+    cr_assert_not(quern_entity_is_null(record_entity_with(kept, &it->number, NULL, 1)));
 }
 
 /* Commands of an exclusive system on the world are applied by the next frame. Its recorder is valid
@@ -548,7 +547,7 @@ Test(world_commands, are_applied_before_the_first_system_of_a_frame)
     make_system(schedule, "counts", count_entities, .terms = {quern_term_write(it.number)});
     const quern_system records = make_system(schedule, "records", NULL, .begin = record_alone,
                                              .flags = QUERN_SYSTEM_EXCLUSIVE, .user_data = &it);
-    quern_commands_create_with(quern_world_commands(it.world), &it.number, NULL, 1);
+    record_entity_with(quern_world_commands(it.world), &it.number, NULL, 1);
     must_run(schedule, NULL);
     cr_assert_eq(seen_count, 1u);
     must(quern_schedule_set_system_enabled(schedule, records, false));
@@ -591,7 +590,7 @@ Test(world_commands, out_of_memory_loses_no_recorded_command, .timeout = 120)
         quern_commands *commands = quern_world_commands(it.world);
         uint64_t made_count = 0;
         for (uint64_t i = 0; i < 300 && commands != NULL; i++)
-            made_count += !quern_entity_is_null(quern_commands_create_with(commands, &it.links, NULL, 1));
+            made_count += !quern_entity_is_null(record_entity_with(commands, &it.links, NULL, 1));
         const bool has_recorded = failing_allocator_failed_count(it.memory) == 0;
         quern_result result = quern_world_flush(it.world);
         const bool has_failed = failing_allocator_failed_count(it.memory) > 0;
@@ -615,11 +614,11 @@ Test(world_commands, lost_command_is_reported_by_the_failing_flush)
 {
     scene it = open_scene(50);
     quern_commands *commands = quern_world_commands(it.world);
-    quern_entity made = quern_commands_create_with(commands, &it.links, NULL, 1);
+    quern_entity made = record_entity_with(commands, &it.links, NULL, 1);
     failing_allocator_fail_from(it.memory, failing_allocator_call_count(it.memory) + 1);
     uint64_t made_count = 0;
     for (; !quern_entity_is_null(made); made_count++)
-        made = quern_commands_create_with(commands, &it.links, NULL, 1);
+        made = record_entity_with(commands, &it.links, NULL, 1);
     must_refuse(OUT_OF_MEMORY, it.world, quern_world_flush(it.world));
     cr_assert_not_null(strstr(quern_error_message(), "no memory to record a command"), "%s",
                        quern_error_message());
@@ -635,10 +634,10 @@ Test(world_commands, pending_values_are_destroyed_with_the_world)
     tracked_counts counts = {0};
     quern_world *world = setup_world();
     quern_component tracked_type = tracked_register(world, "tracked", &counts);
-    quern_commands_create_with(quern_world_commands(world), &tracked_type, NULL, 1);
+    record_entity_with(quern_world_commands(world), &tracked_type, NULL, 1);
     tracked value;
     tracked_construct(&value, 7, &counts);
-    const quern_entity made = quern_commands_create(quern_world_commands(world));
+    const quern_entity made = record_entity(quern_world_commands(world));
     must(quern_commands_set(quern_world_commands(world), made, tracked_type, &value));
     tracked_destroy(&value, &counts);
     quern_world_destroy(world);

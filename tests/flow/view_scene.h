@@ -284,7 +284,7 @@ static inline void act_on_view(quern_commands *commands, const quern_view *view,
     quern_entity link = known[random_below(&random, ENTITIES)];
     const uint32_t act_count = random_below(&random, 4);
     if (random_chance(&random, 20)) {
-        link = quern_commands_create_with(commands, &components[NUMBER], NULL, 1);
+        link = record_entity_with(commands, &components[NUMBER], NULL, 1);
         expect(quern_entity_is_null(link) ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK);
     }
     for (uint32_t i = 0; i < act_count; i++) {

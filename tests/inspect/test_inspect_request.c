@@ -200,7 +200,7 @@ Test(inspect, shows_one_entity)
     cJSON *json = get("entity", "entity=/arena/gun");
     cr_assert_str_eq(cJSON_GetObjectItem(json, "name")->valuestring, "gun");
     cr_assert_eq(list_size(json, "components"),
-                 (int)quern_entity_component_count(scene.world, scene.child));
+                 (int)quern_entity_list_components(scene.world, scene.child, NULL, 0));
     const cJSON *body =
         cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "values"), "components"), "Body");
     cr_assert_str_eq(cJSON_GetObjectItem(body, "level")->valuestring, "high");

@@ -208,7 +208,7 @@ Test(names_as_text, names_arrive_in_other_worlds)
     check_names(by_json.world, "JSON");
     quern_commands *commands = quern_world_commands(by_command.world);
     for (uint32_t i = 0; i < NAMES; i++) {
-        const quern_entity root = quern_commands_create(commands), child = quern_commands_create(commands);
+        const quern_entity root = record_entity(commands), child = record_entity(commands);
         must(quern_commands_set_name(commands, root, names[i]));
         must(quern_commands_relate(commands, child, quern_world_parent(by_command.world), root));
         must(quern_commands_set_name(commands, child, names[NAMES - 1 - i]));

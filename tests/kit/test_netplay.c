@@ -68,7 +68,7 @@ static void steer(quern_context *context, const quern_view *view)
         if (!input->fires) continue;
         const Shot shot = {ships[i].x, 7};
         const void *values[] = {&shot};
-        quern_commands_create_with(quern_context_commands(context), &played->shot, values, 1);
+        record_entity_with(quern_context_commands(context), &played->shot, values, 1);
     }
 }
 

@@ -46,6 +46,21 @@ quern_entity setup_entity_with(quern_world *world, const quern_component *compon
     return entity;
 }
 
+quern_entity record_entity(quern_commands *commands)
+{
+    quern_entity entity;
+    (void)quern_commands_create(commands, &entity);
+    return entity;
+}
+
+quern_entity record_entity_with(quern_commands *commands, const quern_component *components,
+                                const void *const *values, uint32_t count)
+{
+    quern_entity entity;
+    (void)quern_commands_create_with(commands, components, values, count, &entity);
+    return entity;
+}
+
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count)
 {
     quern_query_def def = {0};

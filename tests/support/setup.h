@@ -22,6 +22,11 @@ quern_entity setup_entity(quern_world *world);
 quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count);
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count);
 
+/* Record the creation of an entity and return its provisional handle, for use in expressions; null if the call fails. */
+quern_entity record_entity(quern_commands *commands);
+quern_entity record_entity_with(quern_commands *commands, const quern_component *components,
+                                const void *const *values, uint32_t count);
+
 /* Return the results of getters, for use in expressions. The test fails if the getter fails. */
 quern_world_stats stats_of_world(const quern_world *world);
 quern_frame_stats stats_of_frame(const quern_schedule *schedule);

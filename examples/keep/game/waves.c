@@ -33,7 +33,7 @@ static void begin_wave(quern_context *context, const Game *game, Keep *keep)
         const Spawner spawner = {group->kind, group->road_number, group->count, group->after_seconds,
                                  group->every_seconds};
         quern_commands_create_with(quern_context_commands(context), &game->types.spawner,
-                                   (const void *const[]){&spawner}, 1);
+                                   (const void *const[]){&spawner}, 1, NULL);
     }
     if (keep->is_called) keep->gold += (int32_t)keep->rest_seconds;
     keep->wave++;

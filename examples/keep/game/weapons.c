@@ -66,7 +66,7 @@ static void shoot(quern_context *context, const Game *game, const Gun *gun, Poin
     const Bullet bullet = {gun->damage, gun->range / gun->speed};
     const quern_component components[] = {types->place, types->velocity, types->bullet};
     const void *values[] = {&place, &velocity, &bullet};
-    quern_commands_create_with(quern_context_commands(context), components, values, 3);
+    quern_commands_create_with(quern_context_commands(context), components, values, 3, NULL);
     emit_shot_effects(context, game, at, ahead, CUE_SHOT, 0xFFE2A0FF);
 }
 
@@ -102,7 +102,7 @@ static void lob(quern_context *context, const Game *game, const Mortar *mortar, 
     const Place place = {at.x, at.y};
     const quern_component components[] = {types->place, types->shell};
     const void *values[] = {&place, &shell};
-    quern_commands_create_with(quern_context_commands(context), components, values, 2);
+    quern_commands_create_with(quern_context_commands(context), components, values, 2, NULL);
 }
 
 QUERN_SYSTEM(fire_mortars, (const quern_world2, spots), (Barrel, barrels), (Loaded, loaded),

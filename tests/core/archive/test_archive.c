@@ -217,7 +217,7 @@ Test(archive, a_failing_sink_is_reported)
 Test(archive, saving_with_waiting_commands_is_rejected)
 {
     quern_commands *commands = quern_world_commands(from.world);
-    cr_assert_neq(quern_commands_create(commands).bits, 0);
+    cr_assert_neq(record_entity(commands).bits, 0);
     quern_byte_buffer memory = {0};
     must_refuse(INVALID_ARGUMENT, from.world,
                 quern_world_save(from.world, quern_sink_bytes(&memory), NULL));

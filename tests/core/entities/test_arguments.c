@@ -309,11 +309,11 @@ static void record_wrongly(quern_context *context)
     const uint64_t value = 1;
     const quern_entity wild = {UINT64_MAX};
     const quern_component strange = {UINT32_MAX};
-    assert_refused_value(NULL, quern_commands_create(NULL).bits);
-    assert_refused_value(NULL, quern_commands_create_with(NULL, list, NULL, 1).bits);
-    assert_refused_value(NULL, quern_commands_create_with(commands, NULL, NULL, UINT32_MAX).bits);
-    assert_refused_value(NULL, quern_commands_create_with(commands, list, NULL, UINT32_MAX).bits);
-    assert_refused_value(NULL, quern_commands_create_with(commands, &strange, NULL, 1).bits);
+    assert_refused_value(NULL, record_entity(NULL).bits);
+    assert_refused_value(NULL, record_entity_with(NULL, list, NULL, 1).bits);
+    assert_refused_value(NULL, record_entity_with(commands, NULL, NULL, UINT32_MAX).bits);
+    assert_refused_value(NULL, record_entity_with(commands, list, NULL, UINT32_MAX).bits);
+    assert_refused_value(NULL, record_entity_with(commands, &strange, NULL, 1).bits);
     must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_many(NULL, list, NULL, 1, 1, NULL));
     must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_many(commands, NULL, NULL, 1, 1, NULL));
     must_refuse(TOO_MANY_COMPONENTS, NULL,

@@ -436,8 +436,7 @@ static void create_new_sets(quern_context *context)
         next_set++;
         for (uint32_t t = 0; t < SET_BITS; t++)
             if (next_set >> t & 1) chosen[count++] = set_tags[t];
-        cr_assert(quern_commands_create_with(commands, chosen, NULL, count).bits, "%s",
-                  quern_error_message());
+        cr_assert(record_entity_with(commands, chosen, NULL, count).bits, "%s", quern_error_message());
     }
 }
 

@@ -115,7 +115,7 @@ Test(moved_values, of_commands)
     cr_assert_eq(quern_entity_create(world, &entity), QUERN_OK);
     cr_assert_eq(quern_entity_create(world, &gone), QUERN_OK);
     quern_commands *commands = quern_world_commands(world);
-    quern_commands_create_with(commands, &type, &given, 1);
+    record_entity_with(commands, &type, &given, 1);
     cr_assert_eq(quern_commands_set(commands, entity, type, make(&second, 2)), QUERN_OK);
     cr_assert_eq(quern_commands_set(commands, gone, type, make(&third, 3)), QUERN_OK);
     cr_assert_eq(quern_entity_destroy(world, gone), QUERN_OK); /* and the world destroys the value */

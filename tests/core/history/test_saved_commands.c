@@ -26,8 +26,8 @@ static void create_one(quern_commands *commands)
     char bytes[200];
     const amount value = {random_next(&many_it.random)};
     memset(bytes, (int)value.value & 0x7F, sizeof bytes);
-    created[created_count] = quern_commands_create_with(
-        commands, (quern_component[]){many_it.amount, many_it.wide}, (const void *[]){&value, bytes}, 2);
+    created[created_count] = record_entity_with(commands, (quern_component[]){many_it.amount, many_it.wide},
+                                                (const void *[]){&value, bytes}, 2);
     cr_assert(!quern_entity_is_null(created[created_count]));
     created_count++;
 }
@@ -207,8 +207,8 @@ static void create_some(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         if (values[i].value % 5 == 0)
-            quern_commands_create_with(commands, (quern_component[]){many_it.amount, many_it.wide},
-                                       (const void *[]){&values[i], NULL}, 2);
+            record_entity_with(commands, (quern_component[]){many_it.amount, many_it.wide},
+                               (const void *[]){&values[i], NULL}, 2);
         if (values[i].value % 5 == 1) quern_commands_destroy(commands, view->entities[i]);
         if (values[i].value % 5 == 2)
             quern_commands_add(commands, view->entities[i], many_it.tracked, NULL);
@@ -440,10 +440,8 @@ static failing_allocator *refusing; /* allocator that the callback makes fail; N
  * keep waiting. */
 static void emit_and_create(quern_context *context)
 {
-    quern_emitter *emitter = quern_context_emitter(context, noted);
-    for (uint64_t i = 0; i < 3; i++)
-        quern_emit_copy(emitter, &i);
-    quern_commands_create_with(quern_context_commands(context), &many_it.amount, NULL, 1);
+    quern_context_emit(context, noted, (const uint64_t[]){0, 1, 2}, 3);
+    record_entity_with(quern_context_commands(context), &many_it.amount, NULL, 1);
     if (refusing != NULL) failing_allocator_fail_from(refusing, 1);
 }
 

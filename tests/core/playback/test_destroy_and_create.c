@@ -39,7 +39,7 @@ static quern_entity create_kind(quern_commands *commands, uint32_t kind, uint64_
     const vec3 place = {(float)value, 1, 2};
     const link3 linked = {.targets = {link}, .number = value};
     const void *const values[] = {&value, kind % 2 == 1 ? (const void *)&place : NULL, &linked};
-    const quern_entity created = quern_commands_create_with(commands, list, values, list_of(kind, list));
+    const quern_entity created = record_entity_with(commands, list, values, list_of(kind, list));
     cr_assert_not(quern_entity_is_null(created), "%s", quern_error_message());
     return created;
 }
@@ -243,7 +243,7 @@ static void replace_by_an_archetype_of_its_own(quern_context *context)
     const quern_component list[] = {position, links};
     for (uint32_t i = 0; i < 700; i++) {
         must(quern_commands_destroy(commands, entities[i]));
-        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, list, NULL, 2)));
+        cr_assert_not(quern_entity_is_null(record_entity_with(commands, list, NULL, 2)));
     }
 }
 
@@ -289,7 +289,7 @@ static void create_wide(quern_context *context)
             values[k] = (k + i % 3) % 3 == 0 ? NULL : &numbers[k];
         }
         quern_commands *commands = quern_context_commands(context);
-        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, list, values, WIDE_COUNT)));
+        cr_assert_not(quern_entity_is_null(record_entity_with(commands, list, values, WIDE_COUNT)));
     }
 }
 
@@ -298,8 +298,8 @@ static void create_without_values(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     for (uint32_t i = 0; i < 100; i++) {
-        cr_assert_not(quern_entity_is_null(quern_commands_create(commands)));
-        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, &tag, NULL, 1)));
+        cr_assert_not(quern_entity_is_null(record_entity(commands)));
+        cr_assert_not(quern_entity_is_null(record_entity_with(commands, &tag, NULL, 1)));
     }
 }
 
@@ -383,8 +383,7 @@ static void create_sizes(quern_context *context)
             values[k] = (i / 60 + k) % 4 == 0 ? NULL : bytes[k];
         }
         if (i % 2 == 0) must(quern_commands_destroy(commands, entities[i]));
-        cr_assert_not(
-            quern_entity_is_null(quern_commands_create_with(commands, sized, values, COUNT_OF(sizes))));
+        cr_assert_not(quern_entity_is_null(record_entity_with(commands, sized, values, COUNT_OF(sizes))));
     }
 }
 
@@ -455,7 +454,7 @@ static void create_tracked(quern_context *context)
 {
     replace_some(context);
     for (uint32_t i = 0; i < 5; i++)
-        quern_commands_create_with(quern_context_commands(context), &tracked_component, NULL, 1);
+        record_entity_with(quern_context_commands(context), &tracked_component, NULL, 1);
 }
 
 Test(destroy_and_create, other_commands_go_through_all_stages, .timeout = 600)
@@ -501,7 +500,7 @@ static void replace_three_rows(quern_context *context)
     must(quern_commands_destroy(commands, entities[1]));
     must(quern_commands_destroy(commands, entities[3]));
     for (uint64_t i = 100; i < 103; i++)
-        quern_commands_create_with(commands, list, (const void *[]){&i}, 1);
+        record_entity_with(commands, list, (const void *[]){&i}, 1);
 }
 
 Test(destroy_and_create, new_entities_fill_gaps_and_are_then_appended)

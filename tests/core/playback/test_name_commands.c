@@ -73,7 +73,7 @@ Test(name_commands, name_in_a_world_without_relations_is_removed_with_its_entity
 
 Test(name_commands, created_entities_are_named_below_created_parents)
 {
-    const quern_entity top = quern_commands_create(commands()), gun = quern_commands_create(commands());
+    const quern_entity top = record_entity(commands()), gun = record_entity(commands());
     must(quern_commands_set_name(commands(), gun, "gun"));
     must(quern_commands_relate(commands(), gun, parent, top));
     must(quern_commands_set_name(commands(), top, "tower"));
@@ -129,7 +129,7 @@ Test(name_commands, names_are_removed_with_entities_and_trees)
     cr_assert_eq(flush(), 1u);
     assert_found("a", c);
     cr_assert_eq(stats_of_world(world).name_count, 1u);
-    const quern_entity d = quern_commands_create(commands());
+    const quern_entity d = record_entity(commands());
     must(quern_commands_set_name(commands(), d, "d"));
     must(quern_commands_destroy(commands(), d));
     must(quern_commands_destroy(commands(), c));
@@ -176,7 +176,7 @@ Test(name_commands, sync_point_without_memory_changes_no_name)
         must(quern_commands_set_name(commands(), list[i], i % 3 == 0 ? NULL : text));
         must(quern_commands_relate(commands(), list[i], parent, list[(i * 7) % i]));
         if (i % 10 == 9) must(quern_commands_destroy(commands(), list[i]));
-        must(quern_commands_set_name(commands(), quern_commands_create(commands()), text));
+        must(quern_commands_set_name(commands(), record_entity(commands()), text));
     }
     const uint64_t hash = quern_world_hash(world);
     uint32_t refused_count = 0;
@@ -327,8 +327,7 @@ static void subject_act(quern_context *context, const quern_view *view)
             quern_commands_destroy(recorder, other);
         } else if (chosen.kind < 90) {
             const uint64_t key = key_of(it->when, numbers[row]);
-            const quern_entity fresh =
-                quern_commands_create_with(recorder, &number, (const void *[]){&key}, 1);
+            const quern_entity fresh = record_entity_with(recorder, &number, (const void *[]){&key}, 1);
             quern_commands_set_name(recorder, fresh, chosen.name);
             quern_commands_relate(recorder, fresh, parent, other);
             if (chosen.kind < 80) quern_commands_relate(recorder, other, parent, fresh);

@@ -138,7 +138,7 @@ static void record_sequences(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     for (uint32_t i = 0; i < SEQUENCES; i++)
-        subjects[2][i].entity = quern_commands_create(commands);
+        subjects[2][i].entity = record_entity(commands);
     uint32_t outer_count = entity_by_entity ? SEQUENCES * STARTS : STEPS;
     uint32_t inner_count = entity_by_entity ? STEPS : SEQUENCES * STARTS;
     for (uint32_t outer = 0; outer < outer_count; outer++)
@@ -214,7 +214,7 @@ static void create_stamped(quern_context *context, uint32_t view)
     for (uint32_t i = 0; i < 3; i++) {
         stamp value = {(uint32_t)system, view, i, 0};
         const void *values[] = {&value};
-        quern_commands_create_with(quern_context_commands(context), &stamped, values, 1);
+        record_entity_with(quern_context_commands(context), &stamped, values, 1);
     }
 }
 
@@ -294,7 +294,7 @@ static void destroy_and_create(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     must(quern_commands_destroy(commands, first));
-    cr_assert(quern_commands_create_with(commands, &number, NULL, 1).bits);
+    cr_assert(record_entity_with(commands, &number, NULL, 1).bits);
 }
 
 static quern_entity only_match(quern_component component)
@@ -324,7 +324,7 @@ Test(playback, slot_freed_at_a_sync_point_is_not_reused_by_it)
 static void create_and_destroy(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_entity entity = quern_commands_create_with(commands, &tracked_component, NULL, 1);
+    quern_entity entity = record_entity_with(commands, &tracked_component, NULL, 1);
     link3 value = {.targets = {entity}};
     must(quern_commands_set(commands, second, links, &value));
     must(quern_commands_destroy(commands, entity));
@@ -347,12 +347,12 @@ Test(playback, entity_created_and_destroyed_at_one_sync_point_leaves_a_stale_han
 static void link_in_circle(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_entity a = quern_commands_create(commands), b = quern_commands_create(commands);
+    quern_entity a = record_entity(commands), b = record_entity(commands);
     link3 of_a = {.targets = {b, a, first}, .number = 1}, of_b = {.targets = {a, b, b}, .number = 2};
     const void *values[] = {&of_b};
     must(quern_commands_add(commands, a, links, &of_a));
     must(quern_commands_set(commands, b, links, &of_b));
-    quern_commands_create_with(commands, &links, values, 1);
+    record_entity_with(commands, &links, values, 1);
     must(quern_commands_set(commands, first, links, &of_a));
 }
 
@@ -443,7 +443,7 @@ Test(playback, begin_is_applied_before_the_views_in_order_and_end_after_them)
 static void move_three(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_entity created = quern_commands_create(commands);
+    quern_entity created = record_entity(commands);
     must(quern_commands_set(commands, second, position, &(vec3){2, 2, 2}));
     must(quern_commands_set(commands, first, position, &(vec3){1, 1, 1}));
     must(quern_commands_add(commands, second, number, NULL));
@@ -535,8 +535,7 @@ static void change_everything(quern_context *context, const quern_view *view)
         if (i % 3 == 0) must(quern_commands_destroy(commands, entity));
         if (i % 3 == 1) must(quern_commands_remove(commands, entity, number));
         if (i % 3 == 2) must(quern_commands_set(commands, entity, number, &value));
-        must(quern_commands_create_with(commands, &number, NULL, 1).bits ? QUERN_OK
-                                                                         : QUERN_ERROR_OUT_OF_MEMORY);
+        must(record_entity_with(commands, &number, NULL, 1).bits ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY);
     }
 }
 
@@ -668,7 +667,7 @@ static quern_component many[QUERN_MAX_ENTITY_COMPONENTS + 1];
 static void add_too_many_components(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_entity entity = on_new_entity ? quern_commands_create(commands) : second;
+    quern_entity entity = on_new_entity ? record_entity(commands) : second;
     for (uint32_t i = 0; i < COUNT_OF(many); i++)
         must(quern_commands_add(commands, entity, many[i], NULL));
     must(quern_commands_set(commands, first, links, &(link3){.targets = {entity}}));

@@ -115,10 +115,10 @@ Test(relate_commands, set_add_and_remove_of_the_component_relate_and_unrelate)
 Test(relate_commands, sources_and_targets_may_be_created_by_commands)
 {
     const quern_entity last = setup_entity(world);
-    const quern_entity a = quern_commands_create(commands()), b = quern_commands_create(commands());
+    const quern_entity a = record_entity(commands()), b = record_entity(commands());
     const uint64_t seven = 7;
     const quern_component list[] = {number, quern_relation_component(parent)};
-    const quern_entity c = quern_commands_create_with(commands(), list, (const void *[]){&seven, &b}, 2);
+    const quern_entity c = record_entity_with(commands(), list, (const void *[]){&seven, &b}, 2);
     must(quern_commands_relate(commands(), b, parent, a));
     must(quern_commands_relate(commands(), a, parent, last));
     must(quern_commands_relate(commands(), last, carrier, c));
@@ -138,7 +138,7 @@ static quern_entity shared_root;
 static void record_child(quern_context *context)
 {
     quern_commands *into = quern_context_commands(context);
-    const quern_entity child = quern_commands_create(into), below = quern_commands_create(into);
+    const quern_entity child = record_entity(into), below = record_entity(into);
     must(quern_commands_relate(into, below, parent, child));
     must(quern_commands_relate(into, child, parent, shared_root));
 }
@@ -227,7 +227,7 @@ Test(relate_commands, relating_to_a_destroyed_target_is_dropped)
     must(quern_commands_destroy(commands(), b));
     must(quern_commands_relate(commands(), a, parent, b));
     must(quern_commands_relate(commands(), b, parent, a));
-    const quern_entity c = quern_commands_create_with(commands(), list, (const void *[]){&b}, 1);
+    const quern_entity c = record_entity_with(commands(), list, (const void *[]){&b}, 1);
     must(quern_commands_relate(commands(), a, carrier, c));
     cr_assert_eq(flush().dropped_count, 3u);
     cr_assert(quern_entity_is_null(target_of(a, parent)));
@@ -243,8 +243,7 @@ Test(relate_commands, commands_on_entities_destroyed_before_are_dropped)
     must(quern_commands_relate(commands(), a, parent, b));
     must(quern_commands_relate(commands(), b, parent, a));
     const quern_component list[] = {quern_relation_component(parent)};
-    cr_assert_not(
-        quern_entity_is_null(quern_commands_create_with(commands(), list, (const void *[]){&b}, 1)));
+    cr_assert_not(quern_entity_is_null(record_entity_with(commands(), list, (const void *[]){&b}, 1)));
     must(quern_entity_destroy(world, b));
     const quern_flush_stats stats = flush();
     cr_assert_eq(stats.dropped_count, 3u);
@@ -284,7 +283,7 @@ Test(relate_commands, destroy_cascades_to_sources_of_earlier_commands)
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
     must(quern_entity_relate(world, a, parent, b));
     must(quern_commands_relate(commands(), a, parent, c));
-    must(quern_commands_relate(commands(), quern_commands_create(commands()), parent, b));
+    must(quern_commands_relate(commands(), record_entity(commands()), parent, b));
     must(quern_commands_destroy(commands(), b));
     const quern_flush_stats stats = flush();
     cr_assert_eq(stats.created_count, 1u);
@@ -313,7 +312,7 @@ Test(relate_commands, destroy_is_refused_by_living_sources)
 Test(relate_commands, destroy_of_a_new_entity_may_be_refused)
 {
     const quern_entity last = setup_entity(world);
-    const quern_entity fresh = quern_commands_create(commands());
+    const quern_entity fresh = record_entity(commands());
     must(quern_commands_relate(commands(), last, lock, fresh));
     must(quern_commands_destroy(commands(), fresh));
     must(quern_commands_set(commands(), fresh, number, &(uint64_t){3}));
@@ -329,7 +328,7 @@ Test(relate_commands, chain_of_a_hundred_thousand_is_related)
     quern_entity before = root;
     for (uint32_t i = 0; i < DEPTH; i++) {
         const quern_component list[] = {quern_relation_component(parent)};
-        before = quern_commands_create_with(commands(), list, (const void *[]){&before}, 1);
+        before = record_entity_with(commands(), list, (const void *[]){&before}, 1);
     }
     flush();
     cr_assert_eq(level_of(later(root, DEPTH), parent), (uint32_t)QUERN_MAX_RELATION_LEVEL);
@@ -362,9 +361,9 @@ Test(relate_commands, relating_a_refused_entity_is_dropped)
     open_many();
     const quern_entity a = setup_entity(world), last = setup_entity(world);
     quern_commands *into = commands();
-    const quern_entity full = quern_commands_create_with(
-        into, many, (const void *[QUERN_MAX_ENTITY_COMPONENTS]){0}, QUERN_MAX_ENTITY_COMPONENTS);
-    const quern_entity child = quern_commands_create(into);
+    const quern_entity full = record_entity_with(into, many, (const void *[QUERN_MAX_ENTITY_COMPONENTS]){0},
+                                                 QUERN_MAX_ENTITY_COMPONENTS);
+    const quern_entity child = record_entity(into);
     must(quern_commands_relate(into, child, parent, full));
     must(quern_commands_relate(into, child, carrier, a));
     must(quern_commands_relate(into, full, parent, a)); /* one component too many */
@@ -429,10 +428,8 @@ Test(relate_commands, invalid_commands_are_refused_when_recorded)
     must_refuse(INVALID_ARGUMENT, world, quern_commands_add(into, a, tag, NULL));
     must_refuse(INVALID_ARGUMENT, world, quern_commands_remove(into, a, tag));
     const void *const none[] = {NULL}, *const gone[] = {&dead};
-    assert_refused_value(world,
-                         !quern_entity_is_null(quern_commands_create_with(into, &component, none, 1)));
-    assert_refused_value(world,
-                         !quern_entity_is_null(quern_commands_create_with(into, &component, gone, 1)));
+    assert_refused_value(world, !quern_entity_is_null(record_entity_with(into, &component, none, 1)));
+    assert_refused_value(world, !quern_entity_is_null(record_entity_with(into, &component, gone, 1)));
     cr_assert_eq(flush().command_count, 0u, "nothing was recorded");
 }
 
@@ -445,7 +442,7 @@ static void record_much(const quern_entity *living, uint32_t round)
     quern_entity before = living[round];
     for (uint32_t i = 0; i < 60; i++) {
         const quern_component list[] = {quern_relation_component(i % 3 == 0 ? parent : ring), number};
-        before = quern_commands_create_with(into, list, (const void *[]){&before, &(uint64_t){i}}, 2);
+        before = record_entity_with(into, list, (const void *[]){&before, &(uint64_t){i}}, 2);
         cr_assert_not(quern_entity_is_null(before));
         must(quern_commands_relate(into, before, carrier, living[10 + i % 8]));
         must(quern_commands_relate(into, living[20 + i], parent, before));
@@ -524,7 +521,7 @@ Test(relate_commands, edges_are_added_and_removed_in_order)
     const quern_relation likes = add_many("likes", QUERN_TARGET_UNRELATES);
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_commands_relate(commands(), a, likes, b));
-    const quern_entity made = quern_commands_create(commands());
+    const quern_entity made = record_entity(commands());
     must(quern_commands_relate(commands(), made, likes, a));
     must(quern_commands_relate(commands(), made, likes, b));
     must(quern_commands_relate(commands(), a, likes, made));
@@ -567,7 +564,7 @@ Test(relate_commands, tags_of_edges_are_not_added_by_commands)
     must_refuse(INVALID_ARGUMENT, world, quern_commands_set(commands(), a, tag, &b));
     must_refuse(INVALID_ARGUMENT, world, quern_commands_add(commands(), a, tag, NULL));
     must_refuse(INVALID_ARGUMENT, world, quern_commands_add(commands(), a, tag, &b));
-    assert_refused_value(world, quern_commands_create_with(commands(), &tag, values, 1).bits != 0);
+    assert_refused_value(world, record_entity_with(commands(), &tag, values, 1).bits != 0);
     must_refuse(INVALID_ARGUMENT, world, quern_commands_relate(commands(), a, likes, a));
     must_refuse(INVALID_ARGUMENT, world,
                 quern_commands_unrelate_from(commands(), a, (quern_relation){0}, b));

@@ -91,7 +91,7 @@ Test(retained_sequences, refused_new_entity_is_refused_and_reported_again)
 {
     for (uint32_t i = 0; i < 3; i++) {
         quern_commands *commands = quern_world_commands(world);
-        const quern_entity created = quern_commands_create(commands);
+        const quern_entity created = record_entity(commands);
         must(quern_commands_add(commands, created, wide[0], NULL));
         must(quern_commands_add(commands, created, wide[1], NULL));
         cr_assert_eq(quern_world_flush(world), QUERN_ERROR_COMPONENT_TOO_LARGE, "sync point %u", i);

@@ -75,7 +75,7 @@ Test(prefab_values, tree_with_a_provisional_handle_is_refused, .init = open_worl
      .fini = close_valid_world)
 {
     const quern_entity entity = make();
-    const quern_entity provisional = quern_commands_create(quern_world_commands(world));
+    const quern_entity provisional = record_entity(quern_world_commands(world));
     must(quern_world_flush(world));
     must(quern_entity_set(world, entity, plain, &(reference){entity}));
     ((reference *)quern_entity_get(world, entity, plain))->entity =

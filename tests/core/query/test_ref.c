@@ -406,7 +406,7 @@ static void change_by_commands(void)
             must(quern_commands_remove(commands, entity, random_type()));
             break;
         case 2:
-            quern_commands_create(commands);
+            record_entity(commands);
             break;
         default:
             must(quern_commands_add(commands, entity, random_type(), NULL));

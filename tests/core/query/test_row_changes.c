@@ -389,7 +389,7 @@ Test(row_changes, commands_mark_rows_to_which_they_write_values)
     must(quern_commands_destroy(commands, entities[7]));
     commands = flush();
     cr_assert(shows_only(query, entities[6]), "it has another value");
-    quern_commands_create_with(commands, (quern_component[]){number, plain}, NULL, 2);
+    record_entity_with(commands, (quern_component[]){number, plain}, NULL, 2);
     commands = flush();
     cr_assert_eq(look(query), 1u);
     must(quern_commands_set_component_enabled(commands, entities[10], number, false));

@@ -211,8 +211,8 @@ Test(toggles, several_terms_each_exclude_rows)
             must(quern_entity_set_component_enabled(world, entities[i], other, false));
             other_disabled[i] = true;
         }
-    quern_query *query =
-        setup_query(world, (quern_term[]){quern_term_read(number), quern_term_disabled(other)}, 2);
+    quern_query *query = setup_query(
+        world, (quern_term[]){quern_term_read(number), quern_term_if_disabled(quern_term_with(other))}, 2);
     bool seen[ENTITIES] = {false};
     for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         see(&it.view, seen);
@@ -428,7 +428,7 @@ Test(toggles, commands_have_the_same_result_as_single_calls)
         }
     quern_commands *commands = quern_world_commands(world);
     for (uint32_t i = 0; i < COUNT; i++) {
-        const quern_entity made = quern_commands_create_with(commands, &solid, NULL, 1);
+        const quern_entity made = record_entity_with(commands, &solid, NULL, 1);
         uint32_t rest = i;
         for (uint32_t k = 0; k < LENGTH; k++, rest /= STEPS) {
             for (uint32_t state = 0; state < STATES - 1; state++)
@@ -477,10 +477,10 @@ Test(toggles, are_captured_with_a_tree_and_spawned_by_calls_and_commands)
     must(quern_commands_spawn(quern_world_commands(world), prefab, NULL, NULL));
     must(quern_world_flush(world));
     assert_valid(world);
-    quern_query *roots =
-        setup_query(world, (quern_term[]){quern_term_disabled(number), quern_term_with(tag)}, 2);
-    quern_query *children =
-        setup_query(world, (quern_term[]){quern_term_with(number), quern_term_disabled(tag)}, 2);
+    quern_query *roots = setup_query(
+        world, (quern_term[]){quern_term_if_disabled(quern_term_with(number)), quern_term_with(tag)}, 2);
+    quern_query *children = setup_query(
+        world, (quern_term[]){quern_term_with(number), quern_term_if_disabled(quern_term_with(tag))}, 2);
     cr_assert_eq(quern_query_count(roots), CALLS + 1u);
     cr_assert_eq(quern_query_count(children), CALLS + 1u);
 }
@@ -522,7 +522,7 @@ static void refuse_term(quern_term term, quern_result expected)
 
 Test(toggles_refused, terms_for_components_that_cannot_be_disabled)
 {
-    refuse_term(quern_term_disabled(solid), QUERN_ERROR_INVALID_ARGUMENT);
+    refuse_term(quern_term_if_disabled(quern_term_with(solid)), QUERN_ERROR_INVALID_ARGUMENT);
     refuse_term(quern_term_if_disabled(quern_term_write(solid)), QUERN_ERROR_INVALID_ARGUMENT);
     refuse_term(quern_term_if_disabled(quern_term_optional(number, QUERN_ACCESS_READ)),
                 QUERN_ERROR_INVALID_ARGUMENT);

@@ -381,7 +381,10 @@ Test(up_nearest, optional_value_is_null_without_an_ancestor_that_has_it)
     make_chain(chain, friend_of);
     must(quern_entity_remove(world, chain[0], number));
     quern_query *query = setup_query(
-        world, (quern_term[]){quern_term_with(tag), quern_term_up_nearest_optional(number, friend_of)}, 2);
+        world,
+        (quern_term[]){quern_term_with(tag),
+                       quern_term_up_make(number, friend_of, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST)},
+        2);
     uint32_t null_count = 0, row_count = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
@@ -594,9 +597,9 @@ Test(up, every_allocation_may_fail)
     must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
     register_types();
     make_entities();
-    quern_query_def def = {.terms = {quern_term_changed(quern_term_read(other)),
-                                     quern_term_up(number, parent),
-                                     quern_term_up_nearest_optional(number, friend_of)}};
+    quern_query_def def = {
+        .terms = {quern_term_changed(quern_term_read(other)), quern_term_up(number, parent),
+                  quern_term_up_make(number, friend_of, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST)}};
     quern_query *query = NULL;
     uint64_t call = 0;
     quern_result result;

@@ -165,7 +165,7 @@ static void accumulate_on_all(quern_component sum, quern_component late, quern_e
     accumulate(has_sum, sum);
     accumulate(has_sum, late);
     for (uint32_t i = 0; i < count; i++)
-        accumulate(i % 2 == 0 ? bare : quern_commands_create_with(commands(), &sum, NULL, 1), sum);
+        accumulate(i % 2 == 0 ? bare : record_entity_with(commands(), &sum, NULL, 1), sum);
 }
 
 Test(old_values, accumulated_values_of_entities_that_did_not_match)

@@ -313,7 +313,7 @@ static void command_create(quern_commands *commands)
     quern_component list[TYPES + 1];
     const void *values[TYPES + 1] = {&id};
     const uint32_t count = list_of(mask, list);
-    const quern_entity created = quern_commands_create_with(commands, list, values, count);
+    const quern_entity created = record_entity_with(commands, list, values, count);
     cr_assert_not(quern_entity_is_null(created));
     add_subject(created, mask);
 }

@@ -252,8 +252,8 @@ Test(reaction_calls, net_effect_of_commands)
     must(quern_commands_add(list, back, number, &value));
     must(quern_commands_add(list, moved, tag, NULL));
     must(quern_commands_add(list, still, number, NULL)); /* keeps the existing value */
-    must(quern_commands_destroy(list, quern_commands_create_with(list, &number, NULL, 1)));
-    const quern_entity created = quern_commands_create_with(list, &number, NULL, 1);
+    must(quern_commands_destroy(list, record_entity_with(list, &number, NULL, 1)));
+    const quern_entity created = record_entity_with(list, &number, NULL, 1);
     must(quern_commands_set(list, created, number, &value));
     flush();
     expect(4);

@@ -82,8 +82,8 @@ static void record_spec(quern_commands *commands, uint32_t create)
         make_value(bytes[i], create, it->which[i]);
         values[i + 1] = it->is_given[i] ? bytes[i] : NULL;
     }
-    cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, list, values, it->count + 1)),
-                  "%s", quern_error_message());
+    cr_assert_not(quern_entity_is_null(record_entity_with(commands, list, values, it->count + 1)), "%s",
+                  quern_error_message());
 }
 
 static void record_all(quern_context *context)

@@ -199,12 +199,12 @@ Test(list, entities_are_listed_by_slot_with_their_components)
     cr_assert_eq(quern_world_list_entities(world, found, 4), 3u);
     cr_assert(quern_entity_equal(found[0], entities[0]) && quern_entity_equal(found[1], entities[2]) &&
               quern_entity_equal(found[2], entities[3]));
-    cr_assert_eq(quern_entity_component_count(world, entities[3]), 2u);
+    cr_assert_eq(quern_entity_list_components(world, entities[3], NULL, 0), 2u);
     cr_assert_eq(quern_entity_list_components(world, entities[3], components, 1), 2u);
     cr_assert(quern_component_equal(components[0], b) && components[1].bits == 0);
     cr_assert_eq(quern_entity_list_components(world, entities[3], components, 4), 2u);
     cr_assert(quern_component_equal(components[1], a));
-    cr_assert_eq(quern_entity_component_count(world, entities[0]), 0u);
+    cr_assert_eq(quern_entity_list_components(world, entities[0], NULL, 0), 0u);
 }
 
 Test(list, entities_are_listed_after_pages_were_released)
@@ -251,7 +251,7 @@ Test(list, wrong_calls_are_refused)
     must_refuse(NULL_ARGUMENT, world, quern_relation_get_def(NULL, (quern_relation){0}, &def));
     assert_refused_value(world, quern_world_list_entities(NULL, NULL, 0));
     assert_refused_value(world, quern_world_list_entities(world, NULL, 1));
-    assert_refused_value(world, quern_entity_component_count(world, dead));
+    assert_refused_value(world, quern_entity_list_components(world, dead, NULL, 0));
     assert_refused_value(world, quern_entity_list_components(world, entity, NULL, 1));
     assert_refused_value(world, quern_entity_list_components(NULL, entity, NULL, 0));
 }

@@ -198,7 +198,15 @@ Test(many, lists_are_cut_off_at_the_capacity)
     must(quern_getter_create(world, &(quern_getter_def){.component = number}, &getter));
     const quern_getter_column column = {.getter = getter, .values = values};
     uint32_t count;
-    cr_assert_eq(quern_getter_list_sources_many(&column, 1, &star, 1, likes, list, 4, &count), FANS);
+    cr_assert_eq(quern_entity_list_sources_many(world, &(quern_source_list){.relation = likes,
+                                                                            .targets = &star,
+                                                                            .target_count = 1,
+                                                                            .sources = list,
+                                                                            .capacity = 4,
+                                                                            .counts = &count,
+                                                                            .columns = &column,
+                                                                            .column_count = 1}),
+                 FANS);
     for (uint32_t i = 0; i < 4; i++)
         cr_assert_eq(*(const uint32_t *)values[i], i);
     quern_getter_destroy(getter);

@@ -279,9 +279,13 @@ static void check_entity(uint32_t r, uint32_t number)
     cr_assert(quern_entity_equal(quern_entity_first_source(world, entity, relations[r]),
                                  source_count > 0 ? sources[0] : null));
     uint32_t many_count;
-    cr_assert_eq(
-        quern_entity_list_sources_many(world, &entity, 1, relations[r], by_many, MOST, &many_count),
-        source_count);
+    cr_assert_eq(quern_entity_list_sources_many(world, &(quern_source_list){.relation = relations[r],
+                                                                            .targets = &entity,
+                                                                            .target_count = 1,
+                                                                            .sources = by_many,
+                                                                            .capacity = MOST,
+                                                                            .counts = &many_count}),
+                 source_count);
     cr_assert_eq(many_count, source_count);
     for (uint32_t i = 0; i < source_count; i++)
         cr_assert(quern_entity_equal(by_many[i], sources[i]));

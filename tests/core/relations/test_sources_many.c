@@ -13,6 +13,11 @@ static quern_world *world;
 static quern_relation parent;
 static quern_entity targets[TARGETS];
 
+#define LIST(of_targets, count, ...) \
+    quern_entity_list_sources_many(  \
+        world, &(quern_source_list){ \
+                   .relation = parent, .targets = (of_targets), .target_count = (count), __VA_ARGS__})
+
 /* The i-th target has i % 7 sources. */
 static void open_world(void)
 {
@@ -31,8 +36,7 @@ Test(sources_many, lists_sources_target_by_target)
 {
     quern_entity all[ROOM], one[8];
     uint32_t counts[TARGETS];
-    const uint64_t total =
-        quern_entity_list_sources_many(world, targets, TARGETS, parent, all, ROOM, counts);
+    const uint64_t total = LIST(targets, TARGETS, .sources = all, .capacity = ROOM, .counts = counts);
     uint32_t first = 0;
     for (uint32_t i = 0; i < TARGETS; i++) {
         cr_assert_eq(counts[i], i % 7);
@@ -41,7 +45,7 @@ Test(sources_many, lists_sources_target_by_target)
         first += counts[i];
     }
     cr_assert_eq(total, first);
-    cr_assert_eq(quern_entity_list_sources_many(world, targets, TARGETS, parent, NULL, 0, NULL), total);
+    cr_assert_eq(LIST(targets, TARGETS, .capacity = 0), total);
     quern_world_destroy(world);
 }
 
@@ -51,10 +55,8 @@ Test(sources_many, writes_at_most_the_capacity)
         quern_entity all[ROOM], some[ROOM];
         uint32_t counts[TARGETS];
         memset(some, 0, sizeof some);
-        const uint64_t total =
-            quern_entity_list_sources_many(world, targets, TARGETS, parent, all, ROOM, counts);
-        cr_assert_eq(quern_entity_list_sources_many(world, targets, TARGETS, parent, some, room, counts),
-                     total);
+        const uint64_t total = LIST(targets, TARGETS, .sources = all, .capacity = ROOM, .counts = counts);
+        cr_assert_eq(LIST(targets, TARGETS, .sources = some, .capacity = room, .counts = counts), total);
         const uint32_t written = room < total ? room : (uint32_t)total;
         cr_assert(written == 0 || memcmp(some, all, written * sizeof *all) == 0);
         for (uint32_t i = written; i < ROOM; i++)
@@ -74,7 +76,7 @@ Test(sources_many, dead_target_has_no_sources)
     const quern_entity asked[] = {quern_entity_null(), gone, entity_of_other_world(targets[5]), targets[5]};
     quern_entity children[ROOM];
     uint32_t counts[4];
-    cr_assert_eq(quern_entity_list_sources_many(world, asked, 4, parent, children, ROOM, counts), 5);
+    cr_assert_eq(LIST(asked, 4, .sources = children, .capacity = ROOM, .counts = counts), 5);
     cr_assert_eq(counts[0] + counts[1] + counts[2], 0);
     cr_assert_eq(counts[3], 5);
     quern_world_destroy(world);
@@ -83,12 +85,18 @@ Test(sources_many, dead_target_has_no_sources)
 Test(sources_many, wrong_arguments)
 {
     uint32_t counts[2] = {7, 7};
-    assert_refused_value(NULL, quern_entity_list_sources_many(NULL, targets, 2, parent, NULL, 0, counts));
-    cr_assert_eq(counts[1], 0);
-    assert_refused_value(world, quern_entity_list_sources_many(world, NULL, 2, parent, NULL, 0, NULL));
+    assert_refused_value(world, quern_entity_list_sources_many(world, NULL));
     assert_refused_value(
-        world, quern_entity_list_sources_many(world, targets, 2, (quern_relation){0}, NULL, 0, NULL));
-    cr_assert_eq(quern_entity_list_sources_many(world, NULL, 0, parent, NULL, 0, NULL), 0);
+        NULL, quern_entity_list_sources_many(
+                  NULL, &(quern_source_list){
+                            .relation = parent, .targets = targets, .target_count = 2, .counts = counts}));
+    cr_assert_eq(counts[1], 0);
+    assert_refused_value(world, LIST(NULL, 2, .capacity = 0));
+    assert_refused_value(
+        world, quern_entity_list_sources_many(world, &(quern_source_list){.relation = (quern_relation){0},
+                                                                          .targets = targets,
+                                                                          .target_count = 2}));
+    cr_assert_eq(LIST(NULL, 0, .capacity = 0), 0);
     quern_world_destroy(world);
 }
 
@@ -109,7 +117,7 @@ static void open_values(void)
         must(quern_getter_create(world, &(quern_getter_def){.component = components[i]}, &getters[i]));
     }
     quern_entity all[ROOM];
-    const uint64_t total = quern_entity_list_sources_many(world, targets, TARGETS, parent, all, ROOM, NULL);
+    const uint64_t total = LIST(targets, TARGETS, .sources = all, .capacity = ROOM);
     for (uint32_t i = 0; i < total; i++)
         for (uint32_t k = 0; k < COMPONENTS; k++)
             if ((i >> k & 1) != 0) must(quern_entity_add(world, all[i], components[k], NULL));
@@ -133,11 +141,10 @@ Test(sources_values, agree_with_getters)
         quern_getter_column columns[COMPONENTS];
         for (uint32_t i = 0; i < column_count; i++)
             columns[i] = (quern_getter_column){.getter = getters[i], .values = values[i], .writes = i == 1};
-        const uint64_t total = quern_getter_list_sources_many(columns, column_count, targets, TARGETS,
-                                                              parent, all, ROOM, counts);
-        cr_assert_eq(
-            quern_entity_list_sources_many(world, targets, TARGETS, parent, plain, ROOM, plain_counts),
-            total);
+        const uint64_t total = LIST(targets, TARGETS, .sources = all, .capacity = ROOM, .counts = counts,
+                                    .columns = columns, .column_count = column_count);
+        cr_assert_eq(LIST(targets, TARGETS, .sources = plain, .capacity = ROOM, .counts = plain_counts),
+                     total);
         cr_assert_arr_eq(all, plain, (size_t)total * sizeof *all);
         cr_assert_arr_eq(counts, plain_counts, sizeof counts);
         for (uint32_t i = 0; i < total; i++)
@@ -155,8 +162,8 @@ Test(sources_values, writes_at_most_the_capacity)
             values[i] = &world;
         const quern_getter_column column = {.getter = getters[0], .values = values};
         const uint64_t total =
-            quern_getter_list_sources_many(&column, 1, targets, TARGETS, parent, all, room, NULL);
-        cr_assert_eq(total, quern_entity_list_sources_many(world, targets, TARGETS, parent, NULL, 0, NULL));
+            LIST(targets, TARGETS, .sources = all, .capacity = room, .columns = &column, .column_count = 1);
+        cr_assert_eq(total, LIST(targets, TARGETS, .capacity = 0));
         for (uint32_t i = 0; i < 20; i++) {
             cr_assert_eq(quern_entity_is_null(all[i]), i >= room);
             cr_assert_eq(values[i] == &world, i >= room);
@@ -178,7 +185,7 @@ Test(sources_values, columns_for_writing_pass_change_filters)
     void *values[2][ROOM];
     const quern_getter_column columns[] = {{.getter = getters[0], .values = values[0]},
                                            {.getter = getters[1], .values = values[1], .writes = true}};
-    quern_getter_list_sources_many(columns, 2, targets, TARGETS, parent, all, ROOM, NULL);
+    LIST(targets, TARGETS, .sources = all, .capacity = ROOM, .columns = columns, .column_count = 2);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t seen_count = 0;
         for (quern_query_iterator it = quern_query_iterate(changed[i]); quern_query_next(&it);)
@@ -201,25 +208,32 @@ Test(sources_values, wrong_arguments)
     quern_getter_column columns[QUERN_MAX_GETTER_COLUMNS + 1];
     for (uint32_t i = 0; i <= QUERN_MAX_GETTER_COLUMNS; i++)
         columns[i] = good;
-    assert_refused_value(world,
-                         quern_getter_list_sources_many(NULL, 1, targets, 2, parent, all, 8, counts));
+    assert_refused_value(world, LIST(targets, 2, .sources = all, .capacity = 8, .counts = counts,
+                                     .columns = NULL, .column_count = 1));
     cr_assert_eq(counts[0] + counts[1], 0);
+    assert_refused_value(world, LIST(targets, 2, .sources = all, .capacity = 8, .columns = columns,
+                                     .column_count = QUERN_MAX_GETTER_COLUMNS + 1));
     assert_refused_value(world,
-                         quern_getter_list_sources_many(columns, 0, targets, 2, parent, all, 8, NULL));
-    assert_refused_value(world, quern_getter_list_sources_many(columns, QUERN_MAX_GETTER_COLUMNS + 1,
-                                                               targets, 2, parent, all, 8, NULL));
-    assert_refused_value(world, quern_getter_list_sources_many(&good, 1, NULL, 2, parent, all, 8, NULL));
+                         LIST(NULL, 2, .sources = all, .capacity = 8, .columns = &good, .column_count = 1));
     assert_refused_value(
-        world, quern_getter_list_sources_many(&good, 1, targets, 2, (quern_relation){0}, all, 8, NULL));
+        world, quern_entity_list_sources_many(world, &(quern_source_list){.relation = (quern_relation){0},
+                                                                          .targets = targets,
+                                                                          .target_count = 2,
+                                                                          .sources = all,
+                                                                          .capacity = 8,
+                                                                          .columns = &good,
+                                                                          .column_count = 1}));
     columns[1] = (quern_getter_column){.values = values};
-    assert_refused_value(world,
-                         quern_getter_list_sources_many(columns, 2, targets, 2, parent, all, 8, NULL));
+    assert_refused_value(
+        world, LIST(targets, 2, .sources = all, .capacity = 8, .columns = columns, .column_count = 2));
     columns[1] = (quern_getter_column){.getter = getters[1]};
-    assert_refused_value(world,
-                         quern_getter_list_sources_many(columns, 2, targets, 2, parent, all, 8, NULL));
+    assert_refused_value(
+        world, LIST(targets, 2, .sources = all, .capacity = 8, .columns = columns, .column_count = 2));
+    columns[1] = (quern_getter_column){.getter = getters[1]};
+    cr_assert_eq(LIST(targets, 2, .columns = columns, .column_count = 2), 1); /* nothing is stored */
     columns[1] = (quern_getter_column){.getter = foreign, .values = values};
-    assert_refused_value(world,
-                         quern_getter_list_sources_many(columns, 2, targets, 2, parent, all, 8, NULL));
+    assert_refused_value(
+        world, LIST(targets, 2, .sources = all, .capacity = 8, .columns = columns, .column_count = 2));
     quern_getter_destroy(foreign);
     quern_world_destroy(other);
 }

@@ -102,8 +102,7 @@ static inline void frame(void)
 static inline void create_with_health(quern_context *context)
 {
     const uint64_t value = 7;
-    (void)quern_commands_create_with(quern_context_commands(context), &health,
-                                     (const void *const[]){&value}, 1);
+    (void)record_entity_with(quern_context_commands(context), &health, (const void *const[]){&value}, 1);
 }
 
 static inline void heal_all(quern_context *context, const quern_view *view)

@@ -77,8 +77,8 @@ static void assert_commands_are_refused(quern_commands *commands)
 {
     const vec3 value = {1, 2, 3};
     const quern_result code = QUERN_ERROR_INVALID_ARGUMENT;
-    ASSERT_FOREIGN(quern_commands_create(commands).bits, 0);
-    ASSERT_FOREIGN(quern_commands_create_with(commands, &position, NULL, 1).bits, 0);
+    ASSERT_FOREIGN(record_entity(commands).bits, 0);
+    ASSERT_FOREIGN(record_entity_with(commands, &position, NULL, 1).bits, 0);
     ASSERT_FOREIGN(quern_commands_create_many(commands, &position, NULL, 1, 2, NULL), code);
     ASSERT_FOREIGN(quern_commands_destroy(commands, entity), code);
     ASSERT_FOREIGN(quern_commands_add(commands, entity, position, NULL), code);
@@ -92,7 +92,7 @@ static void keep(quern_context *context)
 {
     kept_context = context;
     kept_commands = quern_context_commands(context);
-    cr_assert_neq(quern_commands_create(kept_commands).bits, 0u, "in its callback it records");
+    cr_assert_neq(record_entity(kept_commands).bits, 0u, "in its callback it records");
 }
 
 /* Returns the schedule without destroying it, because it owns the kept context. */
@@ -219,7 +219,7 @@ Test(context, kept_context_is_reported_after_schedule_has_more_workers)
     must_run(schedule, jobs);
     assert_context_gives_nothing(context);
     assert_commands_are_refused(commands);
-    ASSERT_FOREIGN(quern_emit_copy(emitter, &value), false);
+    ASSERT_FOREIGN(quern_emit(emitter, &value), false);
     must(quern_schedule_set_system_enabled(schedule, keeper, true));
     must_run(schedule, NULL);
     cr_assert_eq(kept_context, context);

@@ -112,7 +112,7 @@ static void count_rows_behind(quern_context *context, const quern_view *view)
 
 static void create_and_emit(quern_context *context)
 {
-    (void)quern_commands_create_with(quern_context_commands(context), &number, NULL, 1);
+    (void)record_entity_with(quern_context_commands(context), &number, NULL, 1);
     emit_number(context, 7);
 }
 

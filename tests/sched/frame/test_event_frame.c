@@ -298,8 +298,8 @@ static void create_for_items(quern_context *context, const quern_view *view)
 {
     const Hit *hits = QUERN_EVENTS(view, Hit);
     for (uint32_t i = 0; i < view->count; i++)
-        cr_assert(quern_commands_create_with(quern_context_commands(context), &number,
-                                             (const void *const[]){&hits[i].number}, 1)
+        cr_assert(record_entity_with(quern_context_commands(context), &number,
+                                     (const void *const[]){&hits[i].number}, 1)
                       .bits);
 }
 

@@ -16,8 +16,8 @@ static void create_and_tell(quern_context *context, const quern_view *view)
     const uint64_t *numbers = quern_view_read(view, 0);
     quern_emitter *emitter = quern_context_emitter(context, hit);
     for (uint32_t i = 0; i < view->count; i++) {
-        const quern_entity made = quern_commands_create_with(quern_context_commands(context), &number,
-                                                             (const void *const[]){&numbers[i]}, 1);
+        const quern_entity made = record_entity_with(quern_context_commands(context), &number,
+                                                     (const void *const[]){&numbers[i]}, 1);
         cr_assert(quern_entity_is_provisional(made));
         cr_assert(quern_emit(emitter, &(Hit){.target = made, .number = numbers[i]}));
     }
@@ -73,7 +73,7 @@ static void create_two_and_tell(quern_context *context, const quern_view *view)
         const uint64_t values[] = {2 * numbers[i], 2 * numbers[i] + 1};
         quern_entity made[2];
         for (uint32_t k = 0; k < 2; k++)
-            made[k] = quern_commands_create_with(commands, &number, (const void *const[]){&values[k]}, 1);
+            made[k] = record_entity_with(commands, &number, (const void *const[]){&values[k]}, 1);
         cr_assert(quern_emit(births, &(Hit){.target = made[1], .number = values[1]}));
         cr_assert(quern_emit(hits, &(Hit){.target = made[0], .number = values[0]}));
     }
@@ -138,7 +138,7 @@ static quern_entity strange_handle;
 
 static void make_strange(quern_context *context)
 {
-    strange_handle = quern_commands_create(quern_context_commands(context));
+    strange_handle = record_entity(quern_context_commands(context));
 }
 
 static void tell_strange(quern_context *context)
@@ -166,7 +166,7 @@ static Hit told[2];
 
 static void tell_strange_and_own(quern_context *context)
 {
-    own_handle = quern_commands_create(quern_context_commands(context));
+    own_handle = record_entity(quern_context_commands(context));
     cr_assert_eq(quern_entity_index(own_handle), quern_entity_index(strange_handle));
     const Hit hits[] = {{.target = strange_handle}, {.target = own_handle}};
     for (uint32_t i = 0; i < COUNT_OF(hits); i++)
@@ -230,7 +230,7 @@ static void emit_tracked(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++) {
         tracked value;
         tracked_construct(&value, i, &counts);
-        cr_assert(quern_emit_copy(emitter, &value));
+        cr_assert(quern_context_emit(context, tracked_event, &value, 1));
         tracked_destroy(&value, &counts);
         tracked *place = QUERN_EMIT(emitter, tracked);
         tracked_construct(place, i, &counts); /* constructed in place, as if the value were moved there */

@@ -342,7 +342,7 @@ static void command(quern_context *context, const quern_view *view)
     if (view->ordinal > 0) return;
     cr_assert_eq(quern_commands_set(commands, entity, position, &value), QUERN_OK);
     if (quern_context_frame_index(context) < 2) return;
-    quern_commands_create_with(commands, &velocity, NULL, 1);
+    record_entity_with(commands, &velocity, NULL, 1);
     cr_assert_eq(quern_commands_destroy(commands, view->entities[view->count - 1]), QUERN_OK);
 }
 

@@ -274,7 +274,7 @@ static void record_badly(quern_context *context)
          "quern_commands_set: system 'once': component handle ");
     SAYS(quern_commands_set(commands, entity, position, NULL),
          "quern_commands_set: system 'once': 'value' is NULL");
-    SAYS(quern_commands_create_with(commands, twice, NULL, 2),
+    SAYS(record_entity_with(commands, twice, NULL, 2),
          "quern_commands_create_with: system 'once': 'position' is listed twice");
     SAYS(quern_commands_create_many(commands, NULL, NULL, 2, 1, NULL),
          "quern_commands_create_many: system 'once': 'components' is NULL");
@@ -383,12 +383,12 @@ static void emit_badly(quern_context *context)
     const quern_event *event = quern_context_user_data(context);
     quern_emitter *emitter = quern_context_emitter(context, *event);
     if (quern_context_frame_index(context) % 2 == 0)
-        SAYS(quern_emit_copy(emitter, NULL),
-             "quern_emit_copy: system 'emitter' emitted 'moved' with a NULL value: pass its address");
+        SAYS(quern_context_emit(context, *event, NULL, 2),
+             "quern_context_emit: system 'emitter' emitted 2 events 'moved'; 'values' is NULL");
     else
         SAYS(quern_emit(emitter, &(vec3){1, 2, 3}),
              "quern_emit: system 'emitter' emitted 'moved', which has a "
-             "copy hook: use quern_emit_copy to copy the value");
+             "copy hook: use quern_context_emit to copy the value");
 }
 
 Test(messages, of_emitted_values)

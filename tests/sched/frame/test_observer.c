@@ -166,7 +166,7 @@ static void increment(quern_context *context, const quern_view *view)
 
 static void spawn(quern_context *context)
 {
-    quern_commands_create(quern_context_commands(context));
+    record_entity(quern_context_commands(context));
 }
 
 static bool is_wanted(quern_context *context)

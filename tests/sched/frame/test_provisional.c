@@ -55,8 +55,8 @@ static void assert_found(const char *words)
 static void set_plain(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    quern_commands_create(commands);
-    const leash value = {.holder = quern_commands_create(commands)};
+    record_entity(commands);
+    const leash value = {.holder = record_entity(commands)};
     cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
     cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
 }
@@ -73,7 +73,7 @@ Test(provisional, handle_set_without_described_field_is_found)
 static void create_with_plain(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    const leash values[] = {{.length = 1}, {.holder = quern_commands_create(commands)}};
+    const leash values[] = {{.length = 1}, {.holder = record_entity(commands)}};
     const void *columns[] = {values};
     cr_assert_eq(quern_commands_create_many(commands, &plain, columns, 1, 2, NULL), QUERN_OK);
 }
@@ -86,7 +86,7 @@ Test(provisional, handle_in_value_of_create_is_found)
 
 static void keep(quern_context *context)
 {
-    kept = quern_commands_create(quern_context_commands(context));
+    kept = record_entity(quern_context_commands(context));
 }
 
 static void give_kept(quern_context *context)
@@ -113,7 +113,7 @@ Test(provisional, handle_of_another_system_is_found)
 static void give_others(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
-    leash value = {.holder = quern_commands_create(commands)};
+    leash value = {.holder = record_entity(commands)};
     cr_assert_eq(quern_commands_set(commands, entity, linked, &value), QUERN_OK);
     cr_assert_eq(quern_commands_set(commands, entity, number, &value), QUERN_OK);
     cr_assert_eq(quern_commands_set(commands, entity, packed, &value), QUERN_OK);

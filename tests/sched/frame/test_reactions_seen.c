@@ -140,7 +140,7 @@ Test(reactions_seen, declarations_unfit_for_reactions_are_refused)
     must_not_add(&def, "exclusive");
     def = note_def("right", QUERN_REACT_ADDED | QUERN_REACT_SET);
     def.terms[1] = quern_term_up_optional(damage, parent);
-    def.terms[2] = quern_term_up_nearest_optional(health, parent);
+    def.terms[2] = quern_term_up_make(health, parent, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);
     setup_system(schedule, &def);
     close_valid_world();
 }

@@ -160,7 +160,7 @@ static void record(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++) {
         const uint64_t value = *up[i] + view->ordinal;
         const void *const values[] = {&value};
-        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, &number, values, 1)));
+        cr_assert_not(quern_entity_is_null(record_entity_with(commands, &number, values, 1)));
         if (*up[i] % 3 == 0) must(quern_commands_add(commands, view->entities[i], tag, NULL));
         if (*up[i] % 7 == 1) must(quern_commands_remove(commands, view->entities[i], sum));
     }
@@ -311,7 +311,7 @@ Test(up_frame, descriptions_name_up_terms)
 {
     setup_writer(schedule, "writer", number);
     quern_system_def def = up_def("up", add_up);
-    def.terms[2] = quern_term_up_nearest_optional(sum, parent);
+    def.terms[2] = quern_term_up_make(sum, parent, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);
     def.flags = QUERN_SYSTEM_SERIAL;
     setup_system(schedule, &def);
     const char *text = described(schedule);

@@ -44,7 +44,7 @@ static void emit_some(quern_context *context, const quern_view *view)
     quern_emitter *emitter = quern_context_emitter(context, it.note);
     const uint64_t frame = quern_context_frame_index(context);
     for (uint32_t i = 0; i < view->count; i++)
-        if ((numbers[i].value + frame) % 7 == 0) quern_emit_copy(emitter, &numbers[i]);
+        if ((numbers[i].value + frame) % 7 == 0) quern_emit(emitter, &numbers[i]);
 }
 
 /* A command that cannot be recorded makes the frame fail. */
@@ -57,7 +57,7 @@ static void change_some(quern_context *context, const quern_view *view)
         const uint64_t choice = (numbers[i].value * 31 + frame) % 40;
         const number next = {numbers[i].value + frame + 1};
         if (choice == 0) (void)quern_commands_destroy(commands, view->entities[i]);
-        if (choice == 1) quern_commands_create_with(commands, &it.number, (const void *[]){&next}, 1);
+        if (choice == 1) record_entity_with(commands, &it.number, (const void *[]){&next}, 1);
         if (choice == 2) (void)quern_commands_set(commands, view->entities[i], it.number, &next);
         if (choice == 3) (void)quern_commands_add(commands, view->entities[i], it.tag, NULL);
         if (choice == 4) (void)quern_commands_remove(commands, view->entities[i], it.tag);

@@ -244,7 +244,7 @@ static void create_crowd(quern_context *context)
     vec3 zero = {0};
     const void *values[] = {&zero, &zero};
     for (uint32_t i = 0; i < CROWD && quern_context_frame_index(context) == 0; i++)
-        cr_assert(quern_commands_create_with(quern_context_commands(context), both, values, 2).bits);
+        cr_assert(record_entity_with(quern_context_commands(context), both, values, 2).bits);
 }
 
 static void create_crowd_at_once(quern_context *context)

@@ -159,7 +159,7 @@ Test(fuse, levels_of_one_relation_keep_a_writer_before_a_reader_of_targets)
     cr_assert_not(fuses(reads, writes), "targets are to be read as they were before");
     reads.terms[0] = quern_term_up_optional(position, second);
     cr_assert_not(fuses_either_way(writes, reads), "it reads of others than levels keep apart");
-    reads.terms[0] = quern_term_up_nearest_optional(position, parent);
+    reads.terms[0] = quern_term_up_make(position, parent, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);
     cr_assert(fuses(writes, reads));
     reads.lookups[0].component = position;
     cr_assert_not(fuses_either_way(writes, reads), "of any entity");

@@ -39,6 +39,16 @@ quern_add_example(how_world "" "^knight: found, 90 points\n" "x = 12.5\n")
 quern_add_example(how_systems "" "all points: 2\n" "explode: passed\n" "shuffled runs: equal\n$")
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")
 quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'Place'\n")
+quern_add_example(how_trees "" "^the sword is at 0, then behind 'belt'\nlevels below the hero: 3\n1 items, 73.5 kg in all\n"
+                  "1 entities, 1 entities, " "rattling below 2 kg\n" "a fan of 1 leaves one, which likes back: yes\n"
+                  "the fan likes 1, 'likes' is no hierarchy\n$")
+quern_add_example(how_rows "" "^best two: 705\n50 cells are hot\n8 sparks, the first of 50\nall scores: 4430\n"
+                  "the score is 10\n1 sparks to hear\n50 cooled, 100 saved, 1 archetypes gone\n$")
+quern_add_example(how_tools "" "^goblin. .1.\n0 is the wind; a Hit has 4 bytes\n"
+                  "alive; of another world; made by a command that is not applied yet\n0 1\n"
+                  "one pass: yes, one waits for the other: yes\n" "the avatar is at 3; 8 bytes were compared\n$")
+quern_add_example(how_pool "" "^pieces: 60\n1000 items: all\n0 items: cancelled\nitems of graphs: 120\nsearched\n"
+                  "worker 2: ")
 quern_add_example(rogue "" "turn 5: you find gold\n" "turn 13: the goblin dies\n" "gold 1, health 2\n$")
 foreach(threads 1 3)
   quern_add_program_test(

@@ -479,7 +479,7 @@ static bool parse_targets(const quern__archived_type *type, uint32_t level, cons
 }
 
 /* Notes the tag of rows that have several targets. */
-static bool parse_tags(const quern__archived_type *type, const char *handles, uint32_t count)
+static bool note_tagged_rows(const quern__archived_type *type, const char *handles, uint32_t count)
 {
     quern__archived_links *links = type->links;
     if (links == NULL) return false;
@@ -496,7 +496,7 @@ static quern_result parse_column(const quern__image *image, const quern__archive
     const quern__archived_type *type = quern__image_type(image, archived, i);
     if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
     if (type->relation != NULL && type->relation->is_many)
-        return parse_tags(type, handles, count)
+        return note_tagged_rows(type, handles, count)
                    ? QUERN_OK
                    : quern__image_fail("rows have the tag of a relation without edges");
     if (type->relation != NULL) {

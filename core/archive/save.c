@@ -691,7 +691,7 @@ static quern_result fail_memory(void)
 static quern_result create(quern_world *world, const quern_save_def *def, quern_save_session **out_session)
 {
     quern_result result = quern__world_check_unlocked(world, "quern_save_session_create");
-    if (result == QUERN_OK) result = quern__archive_check_def(def);
+    if (result == QUERN_OK) result = quern__archive_refuse_schedules(def);
     if (result != QUERN_OK) return result;
     const quern_allocator *allocator = &world->storage.allocator;
     quern_save_session *session = quern__allocate(allocator, sizeof *session, _Alignof(quern_save_session));

@@ -134,8 +134,9 @@ struct quern_archive {
     quern__map slots; /* slot + 1 -> index in `entities` */
 };
 
-/* Checks the members of a definition that make no sense for a list. def may be NULL. Errors: INVALID_ARGUMENT. */
-quern_result quern__archive_check_def(const quern_save_def *def);
+/* Refuses a definition with schedules, whose state a list of entities does not have. def may be NULL. Errors:
+ * INVALID_ARGUMENT. */
+quern_result quern__archive_refuse_schedules(const quern_save_def *def);
 
 /* Saves the list as one archive. Errors: as quern_archive_save, except those of the definition. Preconditions: the
  * world is locked, and `saving` is initialised for it. */

@@ -554,7 +554,7 @@ quern_result quern__archive_write(const quern_archive *archive, quern__saving *s
     return result;
 }
 
-quern_result quern__archive_check_def(const quern_save_def *def)
+quern_result quern__archive_refuse_schedules(const quern_save_def *def)
 {
     if (def == NULL || def->schedules[0] == NULL) return QUERN_OK;
     return quern__fail(
@@ -566,7 +566,7 @@ quern_result quern__archive_check_def(const quern_save_def *def)
 static quern_result save(const quern_archive *archive, quern_sink sink, const quern_save_def *def)
 {
     quern__saving saving;
-    quern_result result = quern__archive_check_def(def);
+    quern_result result = quern__archive_refuse_schedules(def);
     if (result == QUERN_OK) result = quern__saving_init(&saving, archive->world, def);
     if (result != QUERN_OK) return result;
     quern__world_set_locked(archive->world, true); /* the sink may call a function of the program */

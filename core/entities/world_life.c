@@ -518,7 +518,7 @@ static void remove_marked(quern_world *world, uint32_t first)
 
 /* Removes all archetypes without rows and without copies of removed rows. Returns their number. The archetype without
  * components is never removed, since new entities start there. */
-static uint32_t remove_all(quern_world *world)
+static uint32_t remove_empty_archetypes(quern_world *world)
 {
     uint32_t first = 0, count = 0;
     for (uint32_t i = world->storage.archetypes.count; i-- > 1;) {
@@ -537,7 +537,7 @@ static uint32_t remove_all(quern_world *world)
 quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
 {
     QUERN__ENTER_UNLOCKED(world);
-    const uint32_t count = remove_all(world);
+    const uint32_t count = remove_empty_archetypes(world);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }
@@ -594,7 +594,8 @@ void quern__world_reclaim_archetypes(quern_world *world)
     if (world->empty_archetype_checks_per_sync == 0) {
         if (world->visit_count > archetype_count) world->visit_count = archetype_count;
         const uint32_t kept = (uint32_t)world->visit_count, half_free = (QUERN_MAX_ARCHETYPES - kept) / 2;
-        if (archetype_count - kept > (kept < half_free ? kept : half_free)) (void)remove_all(world);
+        if (archetype_count - kept > (kept < half_free ? kept : half_free))
+            (void)remove_empty_archetypes(world);
         return;
     }
     world->visit_count++;

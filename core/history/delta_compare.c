@@ -358,7 +358,7 @@ static bool is_changed_in_two_steps(const component_diff *it, uint32_t i)
 }
 
 /* Whether the source has a target that is a member. members: those of the snapshot of `values`. */
-static bool has_target(const component_values *values, const uint64_t *members, uint32_t i)
+static bool has_member_as_target(const component_values *values, const uint64_t *members, uint32_t i)
 {
     quern_entity target;
     if (!values->exists) return false;
@@ -368,12 +368,12 @@ static bool has_target(const component_values *values, const uint64_t *members, 
 
 static bool had_target(const component_diff *it, uint32_t i)
 {
-    return has_target(&it->from, it->delta->limit->from_members, i);
+    return has_member_as_target(&it->from, it->delta->limit->from_members, i);
 }
 
 static bool has_target_now(const component_diff *it, uint32_t i)
 {
-    return has_target(&it->to, it->delta->limit->to_members, i);
+    return has_member_as_target(&it->to, it->delta->limit->to_members, i);
 }
 
 static bool is_target_removed(const component_diff *it, uint32_t i)

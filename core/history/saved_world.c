@@ -270,7 +270,8 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
 
 /* Checks, in builds with checks, that a shared page has the values of the world. It fails if values were
  * written without updating a version. */
-static quern_result check_shared(const archetype_save *it, uint32_t slot, uint32_t column, quern__page page)
+static quern_result check_unchanged(const archetype_save *it, uint32_t slot, uint32_t column,
+                                    quern__page page)
 {
     size_t bytes;
     const quern__type *type;
@@ -302,7 +303,7 @@ static quern_result save_slot(archetype_save *it, uint32_t slot)
             pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
         else
             result = save_page(it, slot, i, &pages[i]);
-        if (QUERN_CHECKS && is_shared) result = check_shared(it, slot, i, pages[i]);
+        if (QUERN_CHECKS && is_shared) result = check_unchanged(it, slot, i, pages[i]);
     }
     return result;
 }

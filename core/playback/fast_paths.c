@@ -483,7 +483,7 @@ static quern_result resolve_creates(command_check *it, quern__storage *storage)
 
 /* ------------------------------------------------------------------------ destroys and creates: checking */
 
-static void list_streams(command_check *it, const quern__gathered *gathered)
+static void list_destroys_and_creates(command_check *it, const quern__gathered *gathered)
 {
     for (uint32_t i = 0; i < gathered->streams.count && it->is_applicable && !it->is_out_of_memory; i++) {
         quern__gathered_fetch_ahead(gathered, i);
@@ -531,7 +531,7 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
         !quern__array_reserve(allocator, &resolved->destroyed, (uint32_t)destroy_count))
         it.is_out_of_memory = true;
     else
-        list_streams(&it, gathered);
+        list_destroys_and_creates(&it, gathered);
     if (it.is_applicable) result = resolve_creates(&it, storage);
     if (it.is_out_of_memory || result != QUERN_OK) quern__sequences_clear(&lists->sequences);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
@@ -890,8 +890,8 @@ static bool play_stream(quern__relating *relating, quern__relation *relation,
 /* Adds the dropped commands to the drops of merging, and reserves entries for them. The end of the sync point marks the
  * sequences of a used scratch as current, so outdated ones are cleared first. Returns false if out of memory, or if no
  * sync point has made a scratch for drops yet. */
-static bool count_drops(const quern__relating *relating, quern__merged *merged,
-                        const quern__resolved *resolved, quern__drops *drops)
+static bool reserve_and_count_drops(const quern__relating *relating, quern__merged *merged,
+                                    const quern__resolved *resolved, quern__drops *drops)
 {
     const quern_allocator *allocator = &relating->storage->allocator;
     const uint32_t count = relating->drops.count;
@@ -917,7 +917,8 @@ static bool prepare(quern__relating *relating, quern__relation *relation, const 
     for (uint32_t i = 0; i < gathered->streams.count; i++)
         if (!play_stream(relating, relation, &gathered->streams.items[i], i)) return false;
     if (quern__tier_moves_prepare(storage, relation) != QUERN_OK) return false;
-    if (!storage->relations->tier_moves.is_observed && count_drops(relating, merged, resolved, drops))
+    if (!storage->relations->tier_moves.is_observed &&
+        reserve_and_count_drops(relating, merged, resolved, drops))
         return true;
     quern__tier_moves_cancel(storage);
     return false;

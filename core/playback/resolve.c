@@ -171,7 +171,7 @@ void quern__read_set_bit(quern__effect *effect, const quern__operation *operatio
 }
 
 /* Adds the undecided components of a bitset, with constructed values. */
-static void construct_all(quern__effect *it, const quern__storage *storage, const uint64_t *components)
+static void add_constructed(quern__effect *it, const quern__storage *storage, const uint64_t *components)
 {
     for (uint32_t word = 0; word < QUERN__COUNT_OF(it->decided); word++) {
         uint64_t left = components[word] & ~it->decided[word];
@@ -205,7 +205,7 @@ static void read_operations(quern__effect *effect, const quern__storage *storage
         else if (!quern__bitset_has(effect->present, index))
             effect->removes = true;
     }
-    construct_all(effect, storage, effect->pending);
+    add_constructed(effect, storage, effect->pending);
 }
 
 /* Keeps and adds what the present components require. */
@@ -223,7 +223,7 @@ static void read_required(quern__effect *effect, const quern__storage *storage,
         memcpy(effect->kept, required, sizeof required);
         read_operations(effect, storage, sequences, sequence);
     }
-    construct_all(effect, storage, required);
+    add_constructed(effect, storage, required);
 }
 
 typedef struct resolving {

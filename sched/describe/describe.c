@@ -359,7 +359,7 @@ static bool is_exclusive(const quern__system *system)
 
 /* ------------------------------------------------------------------------------------------ order */
 
-void quern__facts_load_row(const quern__facts *facts, const quern__system *later)
+void quern__facts_load_orders(const quern__facts *facts, const quern__system *later)
 {
     const quern__plan *plan = &facts->schedule->plan;
     const uint32_t words = later->position / 64 + 1;

@@ -42,7 +42,7 @@ typedef struct quern__facts {
     QUERN__ARRAY(quern__segment_facts) segments; /* by segment index of the schedule */
     QUERN__ARRAY(quern__pass_facts) passes;
     QUERN__ARRAY(uint32_t) waits; /* pass numbers, ascending for each pass */
-    /* For the system of quern__facts_load_row, as bit sets of positions. kept_orders: the earlier systems of its phase
+    /* For the system of quern__facts_load_orders, as bit sets of positions. kept_orders: the earlier systems of its phase
      * before which it must not run, because of a conflict or because one of them is exclusive. declared_before: the
      * systems that must run earlier because of declared order (before, after), directly or indirectly. */
     quern__bits kept_orders, declared_before;
@@ -54,8 +54,8 @@ static inline uint32_t quern__facts_number(const quern__segment_facts *segment, 
     return segment->first_pass + pass->index;
 }
 
-/* Loads the bit sets of a system. */
-void quern__facts_load_row(const quern__facts *facts, const quern__system *later);
+/* Finds which earlier systems come before a system, and why: loads kept_orders and declared_before. */
+void quern__facts_load_orders(const quern__facts *facts, const quern__system *later);
 
 /* Why a pass has a single system that no other system can join. */
 typedef enum quern__alone_reason {

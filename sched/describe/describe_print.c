@@ -214,7 +214,7 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
         if (quern__facts_find_apart_reason(segment, system, facts->passes.items[i].pass, &apart))
             write_apart(printer, segment_facts, system, facts->passes.items[i].pass, &apart);
     }
-    quern__facts_load_row(facts, system);
+    quern__facts_load_orders(facts, system);
     for (uint32_t i = segment->first; i < system->position; i++)
         if (quern__bitset_has(facts->kept_orders.items, i))
             write_edge(printer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
@@ -315,7 +315,7 @@ void quern__describe_text(quern__printer *printer, const quern__facts *facts)
     const quern__plan *plan = &facts->schedule->plan;
     for (uint32_t later = 1; later < plan->order.count; later++) {
         const quern__system *second = plan->order.items[later];
-        quern__facts_load_row(facts, second);
+        quern__facts_load_orders(facts, second);
         for (uint32_t earlier = second->group_first; earlier < later; earlier++) {
             const quern__system *first = plan->order.items[earlier];
             if (!quern__facts_has_accidental_order(facts, first, second)) continue;
@@ -435,7 +435,7 @@ static void put_edges_to(quern__json *out, const quern__facts *facts, uint32_t s
     const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
     const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
     quern__system *const *order = facts->schedule->plan.order.items;
-    quern__facts_load_row(facts, later);
+    quern__facts_load_orders(facts, later);
     for (uint32_t i = segment->first; i < later->position; i++) {
         if (!quern__bitset_has(facts->kept_orders.items, i)) continue;
         if (direct_only &&
@@ -705,7 +705,7 @@ static void put_accidental_orders(quern__json *out, const quern__facts *facts)
     quern__json_open(out, "by_registration_alone", '[');
     for (uint32_t later = 1; later < schedule->plan.order.count; later++) {
         const quern__system *second = schedule->plan.order.items[later];
-        quern__facts_load_row(facts, second);
+        quern__facts_load_orders(facts, second);
         for (uint32_t earlier = second->group_first; earlier < later; earlier++) {
             const quern__system *first = schedule->plan.order.items[earlier];
             if (!quern__facts_has_accidental_order(facts, first, second)) continue;

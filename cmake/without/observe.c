@@ -27,6 +27,11 @@ static uint64_t system_time_ns(const quern__frame_observer *observer, const quer
     return 0;
 }
 
+static void forget_system(quern__frame_observer *observer, const quern__system *system)
+{
+    (void)observer, (void)system;
+}
+
 static void destroy(quern__frame_observer *observer)
 {
     (void)observer;
@@ -37,6 +42,7 @@ static const quern__frame_observer_calls calls = {.prepare = prepare,
                                                   .prepare_pass = prepare_pass,
                                                   .begin_frame = begin_frame,
                                                   .system_time_ns = system_time_ns,
+                                                  .forget_system = forget_system,
                                                   .destroy = destroy};
 
 static quern_result create_observer(quern__plan *plan, const quern_schedule_def *def,

@@ -36,6 +36,11 @@ void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
     (void)storage, (void)reaction;
 }
 
+void quern__reaction_add_present(quern__reaction *reaction, const quern__reaction *replaced)
+{
+    (void)reaction, (void)replaced;
+}
+
 bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
                            const quern__archetype *archetype)
 {

@@ -231,10 +231,10 @@ static quern_result validate_subscription(const quern__subscription *subscriptio
 {
     const quern__archetype *archetype = subscription->archetype;
     const quern__removed *removed = &subscription->removed;
-    const uint32_t kinds = subscription->reaction->kinds, number = subscription->reaction->number;
-    const uint32_t added =
-        quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, number);
-    const uint32_t set = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, number);
+    const uint32_t kinds = subscription->reaction->kinds, number = subscription->reaction->number,
+                   id = subscription->reaction->id;
+    const uint32_t added = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, id);
+    const uint32_t set = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, id);
     REQUIRE((added != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_ADDED) != 0) &&
                 (set != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_SET) != 0),
             "reaction %u has bit columns in archetype %u for other kinds than it asks for", number,

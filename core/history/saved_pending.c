@@ -593,14 +593,21 @@ void quern__events_restore(quern__history *history, const quern__value_pages *pa
 /* Saves and restores what is pending for reactions: the flags of reactions and subscriptions, copies of
  * removed rows, and old values of rows that were set. Row bits are saved with their archetypes. */
 
+/* A reaction as saved in the page. */
+typedef struct saved_reaction {
+    uint32_t number, id;
+    uint64_t is_pending;
+} saved_reaction;
+
 /* A subscription as saved in the page. The blocks of its copies follow, then the old values of each row that was set:
  * by row, and for each by term. */
 typedef struct saved_subscription {
-    uint32_t number;    /* number of the reaction */
-    uint32_t archetype; /* index of the archetype */
+    uint32_t number, id; /* number and id of the reaction */
+    uint32_t archetype;  /* index of the archetype */
+    uint32_t is_pending;
     uint32_t copy_count;
-    uint32_t old_count; /* rows with old values */
-    uint64_t is_pending;
+    uint32_t old_count;             /* rows with old values */
+    uint64_t copy_bytes, old_bytes; /* bytes of the blocks, and of the old values */
 } saved_subscription;
 
 static quern_result check_subscription(const quern__subscription *subscription)
@@ -633,7 +640,7 @@ static uint32_t visit_old_values(const quern__subscription *subscription, quern_
 {
     if (subscription->old.column_count == 0 || !subscription->is_pending) return 0;
     const uint32_t set = quern__row_bits_find_column(subscription->archetype->row_bits,
-                                                     QUERN__BIT_COLUMN_SET, subscription->reaction->number);
+                                                     QUERN__BIT_COLUMN_SET, subscription->reaction->id);
     return quern__old_values_visit(&subscription->old, subscription->archetype, set, visit, argument);
 }
 
@@ -649,34 +656,38 @@ static void read_old_value(void *argument, const quern__old_column *column, char
 
 /* -------------------------------------------------------------------------------------------- saving */
 
-/* Writes one byte for each number of a reaction: 0 if the number is free, 1 if its reaction is not
- * pending, 2 if it is pending. Then writes all subscriptions. */
+/* Writes the reactions, then all subscriptions. */
 void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
 {
     const quern__reactions *reactions = storage->reactions;
-    quern__write_u64(writer, reactions->list.count);
+    uint32_t count = 0;
+    quern__write_u64(writer, reactions->count);
     for (uint32_t i = 0; i < reactions->list.count; i++) {
         const quern__reaction *reaction = reactions->list.items[i];
-        const uint8_t state = (uint8_t)(reaction == NULL ? 0 : 1 + reaction->is_pending);
-        quern__write(writer, &state, sizeof state);
+        if (reaction == NULL) continue;
+        const saved_reaction saved = {i, reaction->id, reaction->is_pending};
+        quern__write(writer, &saved, sizeof saved);
+        count += reaction->subscriptions.count;
     }
-    uint32_t count = 0;
-    for (uint32_t n = 0; n < storage->reactions->list.count; n++)
-        if (storage->reactions->list.items[n] != NULL)
-            count += storage->reactions->list.items[n]->subscriptions.count;
     quern__write_u64(writer, count);
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         for (const quern__subscription *subscription =
                  quern__first_subscription(storage->archetypes.items[i]);
              subscription != NULL; subscription = quern__next_subscription(subscription)) {
             const quern__removed *removed = &subscription->removed;
+            const uint32_t block_count = quern__removed_used_blocks(removed),
+                           old_count = visit_old_values(subscription, NULL, NULL);
             const saved_subscription saved = {.number = subscription->reaction->number,
+                                              .id = subscription->reaction->id,
                                               .archetype = subscription->archetype->index,
+                                              .is_pending = subscription->is_pending,
                                               .copy_count = removed->count,
-                                              .old_count = visit_old_values(subscription, NULL, NULL),
-                                              .is_pending = subscription->is_pending};
+                                              .copy_bytes = (uint64_t)block_count * removed->block_bytes,
+                                              .old_count = old_count,
+                                              .old_bytes = (uint64_t)old_count *
+                                                           quern__old_values_row_bytes(&subscription->old)};
             quern__write(writer, &saved, sizeof saved);
-            for (uint32_t k = 0; k < quern__removed_used_blocks(removed); k++)
+            for (uint32_t k = 0; k < block_count; k++)
                 quern__write(writer, removed->blocks.items[k], removed->block_bytes);
             visit_old_values(subscription, write_old_value, writer);
         }
@@ -684,75 +695,91 @@ void quern__reactions_write(const quern__storage *storage, quern__byte_writer *w
 
 /* ------------------------------------------------------------------------------------------- reserving */
 
-static quern_result check_reactions(const quern__storage *storage, quern__byte_reader *reader)
+/* Returns the reaction with the number and the id, or NULL if it was removed. */
+static quern__reaction *find_reaction(const quern__storage *storage, uint32_t number, uint32_t id)
 {
     const quern__reactions *reactions = storage->reactions;
-    const uint64_t count = quern__read_u64(reader);
-    bool is_same = count == reactions->list.count;
-    for (uint32_t i = 0; i < count && is_same; i++) {
-        uint8_t state;
-        quern__read(reader, &state, sizeof state);
-        is_same = (state != 0) == (reactions->list.items[i] != NULL);
-    }
-    if (is_same) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "systems with reactions were added, or their schedules destroyed, since the frame "
-                       "was saved: add all systems before the first save, and keep their schedules");
+    quern__reaction *reaction = number < reactions->list.count ? reactions->list.items[number] : NULL;
+    return reaction != NULL && reaction->id == id ? reaction : NULL;
 }
 
+/* Returns the subscription as which the saved one is restored, or NULL if its reaction was removed. */
 static quern__subscription *subscription_of(const quern__storage *storage,
                                             const quern__archetype *archetype,
                                             const saved_subscription *saved)
 {
-    return quern__find_subscription(archetype, storage->reactions->list.items[saved->number]);
+    const quern__reaction *reaction = find_reaction(storage, saved->number, saved->id);
+    return reaction != NULL ? quern__find_subscription(archetype, reaction) : NULL;
 }
 
 quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
                                       quern__byte_reader *reader)
 {
-    const quern_result result = check_reactions(storage, reader);
-    if (result != QUERN_OK) return result;
+    quern__read_items(reader, (size_t)quern__read_u64(reader), sizeof(saved_reaction));
     for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
         saved_subscription saved;
         quern__read(reader, &saved, sizeof saved);
         quern__subscription *subscription = subscription_of(storage, archetypes[saved.archetype], &saved);
-        quern__removed *removed = &subscription->removed;
-        if (!quern__removed_reserve_total(removed, &storage->allocator, saved.copy_count))
+        if (subscription != NULL &&
+            !quern__removed_reserve_total(&subscription->removed, &storage->allocator, saved.copy_count))
             return quern__history_fail_memory("copies of removed rows");
-        quern__read_items(reader,
-                          (saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows,
-                          removed->block_bytes);
-        quern__read_items(reader, saved.old_count, quern__old_values_row_bytes(&subscription->old));
+        quern__read_in_place(reader, (size_t)(saved.copy_bytes + saved.old_bytes));
     }
     return QUERN_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- restoring */
 
+/* Discards what is pending for all reactions. The row bits are restored with their archetypes. */
+static void clear_reactions(const quern__storage *storage)
+{
+    quern__reactions *reactions = storage->reactions;
+    reactions->is_pending = false;
+    for (uint32_t i = 0; i < reactions->list.count; i++) {
+        quern__reaction *reaction = reactions->list.items[i];
+        if (reaction == NULL) continue;
+        reaction->is_pending = reaction->is_in_frame = false;
+        for (uint32_t k = 0; k < reaction->subscriptions.count; k++) {
+            quern__subscription *subscription = reaction->subscriptions.items[k];
+            quern__removed_clear(&subscription->removed);
+            subscription->removed.change =
+                0; /* no change has the number 0, so the next one sets change_first */
+            subscription->is_pending = false;
+        }
+    }
+}
+
 void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)
 {
     quern__reactions *reactions = storage->reactions;
-    (void)quern__read_u64(reader);
-    reactions->is_pending = false;
-    for (uint32_t i = 0; i < reactions->list.count; i++) {
-        uint8_t state;
-        quern__read(reader, &state, sizeof state);
-        if (state == 0) continue;
-        reactions->list.items[i]->is_pending = state == 2;
-        reactions->is_pending |= state == 2;
+    clear_reactions(storage);
+    for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
+        saved_reaction saved;
+        quern__read(reader, &saved, sizeof saved);
+        quern__reaction *reaction = find_reaction(storage, saved.number, saved.id);
+        if (reaction == NULL) continue;
+        reaction->is_in_frame = true;
+        reaction->is_pending = saved.is_pending != 0;
+        reactions->is_pending |= reaction->is_pending;
     }
     for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
         saved_subscription saved;
         quern__read(reader, &saved, sizeof saved);
         quern__subscription *subscription =
             subscription_of(storage, storage->archetypes.items[saved.archetype], &saved);
+        if (subscription == NULL) {
+            quern__read_in_place(reader, (size_t)(saved.copy_bytes + saved.old_bytes));
+            continue;
+        }
         quern__removed *removed = &subscription->removed;
-        quern__removed_clear(removed);
         subscription->is_pending = saved.is_pending != 0;
         removed->count = saved.copy_count;
-        removed->change = 0; /* no change has the number 0, so the next change sets change_first */
         for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
             quern__read(reader, removed->blocks.items[i], removed->block_bytes);
         visit_old_values(subscription, read_old_value, reader);
     }
+    /* A reaction that the frame does not know is as if it were added now. */
+    for (uint32_t i = 0; i < reactions->list.count; i++)
+        if (reactions->list.items[i] != NULL && !reactions->list.items[i]->is_in_frame)
+            quern__reaction_add_present(reactions->list.items[i], NULL);
 }

@@ -23,7 +23,7 @@ static bool is_told(const quern__reaction *reaction, quern_reaction_kind kind)
 
 static quern__bit_column bit_column_of(const quern__reaction *reaction, quern__bit_column_kind kind)
 {
-    return (quern__bit_column){.kind = kind, .id = reaction->number};
+    return (quern__bit_column){.kind = kind, .id = reaction->id};
 }
 
 /* Returns whether the term reads or writes a value of the row itself. */
@@ -128,10 +128,9 @@ static void find_bit_columns(const quern__archetype *archetype)
 {
     for (quern__subscription *it = quern__first_subscription(archetype); it != NULL;
          it = quern__next_subscription(it)) {
-        const uint32_t number = it->reaction->number;
-        it->added_column =
-            quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, number);
-        it->set_column = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, number);
+        const uint32_t id = it->reaction->id;
+        it->added_column = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, id);
+        it->set_column = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, id);
     }
 }
 
@@ -244,6 +243,7 @@ static quern__reaction *reaction_create(quern__reactions *registry, const quern_
     if (reaction == NULL) return NULL;
     *reaction = (quern__reaction){.registry = registry,
                                   .number = number,
+                                  .id = ++registry->last_id,
                                   .kinds = def->kinds,
                                   .told_kinds = def->kinds,
                                   .term_count = def->term_count,
@@ -299,6 +299,48 @@ static void set_added(quern__subscription *subscription, uintptr_t first, uint32
     set_bits(subscription, subscription->added_column, first, count);
 }
 
+/* Sets the bits of one kind that are set for the other subscription, of the same archetype. */
+static void inherit_bits(quern__subscription *subscription, uint32_t column, uint32_t other_column)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    if (column == QUERN__NO_BIT_COLUMN || other_column == QUERN__NO_BIT_COLUMN) return;
+    for (uint32_t slot = 0; slot < subscription->archetype->chunk_count; slot++) {
+        if (quern__bit_column_count(row_bits, other_column, slot) == 0) continue;
+        memcpy(quern__bit_column_words(row_bits, column, slot) - 1,
+               quern__bit_column_words(row_bits, other_column, slot) - 1,
+               row_bits->bit_column_words * sizeof(uint64_t));
+        raise(&subscription->is_pending);
+        note_pending(subscription->reaction);
+    }
+}
+
+static void inherit(const quern__reaction *reaction, const quern__reaction *replaced)
+{
+    for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
+        quern__subscription *subscription = reaction->subscriptions.items[i];
+        const quern__subscription *other = quern__find_subscription(subscription->archetype, replaced);
+        if (other == NULL) continue;
+        inherit_bits(subscription, subscription->added_column, other->added_column);
+        if (subscription->old.column_count == 0)
+            inherit_bits(subscription, subscription->set_column, other->set_column);
+    }
+}
+
+void quern__reaction_add_present(quern__reaction *reaction, const quern__reaction *replaced)
+{
+    const bool has_present =
+        requests(reaction, QUERN_REACT_PRESENT) && is_told(reaction, QUERN_REACT_ADDED);
+    for (uint32_t i = 0; i < reaction->subscriptions.count && has_present; i++) {
+        quern__subscription *subscription = reaction->subscriptions.items[i];
+        if (replaced != NULL && quern__find_subscription(subscription->archetype, replaced) != NULL)
+            continue;
+        for (uint32_t k = 0; k < subscription->archetype->chunk_count; k++) {
+            const quern__chunk_slot *slot = &subscription->archetype->slots[k];
+            set_added(subscription, quern__location_make(quern__slot_chunk(slot), 0), slot->row_count);
+        }
+    }
+}
+
 quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_def *def,
                                  quern__reaction **out_reaction)
 {
@@ -313,16 +355,8 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
         quern__reaction_remove(storage, reaction);
         return result;
     }
-    /* rows that exist count as added */
-    const bool has_present =
-        requests(reaction, QUERN_REACT_PRESENT) && requests(reaction, QUERN_REACT_ADDED);
-    for (uint32_t i = 0; i < reaction->subscriptions.count && has_present; i++) {
-        quern__subscription *subscription = reaction->subscriptions.items[i];
-        for (uint32_t k = 0; k < subscription->archetype->chunk_count; k++) {
-            const quern__chunk_slot *slot = &subscription->archetype->slots[k];
-            set_added(subscription, quern__location_make(quern__slot_chunk(slot), 0), slot->row_count);
-        }
-    }
+    if (def->replaced != NULL) inherit(reaction, def->replaced);
+    quern__reaction_add_present(reaction, def->replaced);
     *out_reaction = reaction;
     return QUERN_OK;
 }

@@ -235,14 +235,18 @@ typedef struct quern__reaction_def {
     uint32_t term_count;
     quern__matches_function *matches; /* whether an archetype matches; must not change for an archetype */
     const struct quern_query *query;  /* argument of `matches`; must outlive the reaction */
+    /* Reaction that the new one replaces and from which it inherits what is pending, or NULL. */
+    const struct quern__reaction *replaced;
 } quern__reaction_def;
 
 typedef struct quern__reaction {
     struct quern__reactions *registry;
-    uint32_t number;     /* index in the registry, and id of its bit columns; reused after removal */
+    uint32_t number;     /* index in the registry; reused after removal */
+    uint32_t id;         /* id of its bit columns, and in frames of histories; never reused */
     uint32_t kinds;      /* bits of quern_reaction_kind */
     uint32_t told_kinds; /* kinds of changes that are recorded for it: `kinds`, or 0 while it is disabled */
     bool is_pending;     /* whether a subscription may have bits or copies that were not taken */
+    bool is_in_frame;    /* while a frame of a history is restored: whether it has the reaction */
     uint32_t term_count;
     quern__matches_function *matches;
     const struct quern_query *query;
@@ -256,6 +260,7 @@ typedef struct quern__reactions {
     QUERN__ARRAY(quern__reaction *) list; /* reactions by number; NULL: the number is free */
     uint32_t count;                       /* reactions in the list */
     uint32_t removed_count;               /* reactions that ask for REMOVED */
+    uint32_t last_id;                     /* id of the newest reaction */
     bool is_pending;                      /* whether a reaction is pending */
     /* Whether a sync point is being applied; its copies are ordered by row. */
     bool orders_by_row;
@@ -273,7 +278,12 @@ void quern__reactions_init(quern__reactions *reactions, struct quern__storage *s
 void quern__reactions_release(struct quern__storage *storage);
 
 /* Adds a reaction and subscribes it to all archetypes that it matches, now and later. If it requests ADDED and
- * PRESENT, all existing rows count as ADDED. Errors: INVALID_ARGUMENT (the reaction asks for REMOVED, and a type
+ * PRESENT, all existing rows count as ADDED.
+ *
+ * If it replaces another reaction, it inherits ADDED and SET of the rows that both match, except SET if it has old
+ * terms: their values are missing. With PRESENT, only rows that the replaced reaction does not match count as ADDED.
+ *
+ * Errors: INVALID_ARGUMENT (the reaction asks for REMOVED, and a type
  * that its terms have access to has a destroy hook but no copy hook), OUT_OF_MEMORY; then nothing has changed.
  * Precondition: the terms have old values only if the reaction asks for SET, and of types that own no resources. */
 quern_result quern__reaction_add(struct quern__storage *storage, const quern__reaction_def *def,
@@ -281,6 +291,10 @@ quern_result quern__reaction_add(struct quern__storage *storage, const quern__re
 
 /* Removes a reaction with everything that is pending for it. reaction may be NULL. */
 void quern__reaction_remove(struct quern__storage *storage, quern__reaction *reaction);
+
+/* If the reaction requests ADDED and PRESENT and is not disabled, makes all rows that it matches count as ADDED, except
+ * those that `replaced` matches, unless that is NULL. */
+void quern__reaction_add_present(quern__reaction *reaction, const quern__reaction *replaced);
 
 /* Removes the subscriptions of archetypes with is_removed from the lists of reactions. Precondition: these have no
  * copies. */

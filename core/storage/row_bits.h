@@ -37,8 +37,8 @@
 #define QUERN__BIT_COLUMN_OF_FLAG(flag, ...) QUERN__BIT_COLUMN_##flag,
 typedef enum quern__bit_column_kind {
     QUERN__ROW_FLAGS(QUERN__BIT_COLUMN_OF_FLAG)
-        QUERN__BIT_COLUMN_ADDED, /* the entity started to match a reaction; id: the reaction's index */
-    QUERN__BIT_COLUMN_SET        /* values that a reaction observes were set; id: the reaction's index */
+        QUERN__BIT_COLUMN_ADDED, /* the entity started to match a reaction; id: that of the reaction */
+    QUERN__BIT_COLUMN_SET        /* values that a reaction observes were set; id: that of the reaction */
 } quern__bit_column_kind;
 
 typedef struct quern__bit_column {

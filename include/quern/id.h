@@ -63,9 +63,10 @@ typedef struct quern_event {
     uint32_t bits; /**< 0: null. */
 } quern_event;
 
-/** A system of one schedule. The handle does not identify the schedule. */
+/** A system of one schedule. The handle does not identify the schedule. After the system was removed, calls refuse the
+ * handle; no other system gets it. Bits, from the lowest: 16 number + 1, 16 generation. */
 typedef struct quern_system {
-    uint32_t bits; /**< Index + 1; 0: null. */
+    uint32_t bits; /**< 0: null. */
 } quern_system;
 
 /** Returns the null entity. */

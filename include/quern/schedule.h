@@ -31,11 +31,12 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_SYSTEMS 65535 /**< Maximum number of systems per schedule. */
-#define QUERN_MAX_PHASES  32    /**< Maximum number of phases per schedule. */
+#define QUERN_MAX_SYSTEMS \
+    65535 /**< Maximum number of systems per schedule, and of names of its systems ever. */
+#define QUERN_MAX_PHASES 32 /**< Maximum number of phases per schedule. */
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
-#define QUERN_MAX_ACCESS  32
-#define QUERN_MAX_ORDER   32 /**< Maximum number of names in `before` and in `after` of a system. */
+#define QUERN_MAX_ACCESS 32
+#define QUERN_MAX_ORDER  32 /**< Maximum number of names in `before` and in `after` of a system. */
 
 /** Default maximum number of rounds of reactions after a sync point. */
 #define QUERN_DEFAULT_REACTION_ROUNDS 8
@@ -267,13 +268,56 @@ QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 
 /** Adds a system at the end of the registration order. out_system may be NULL. Errors: NULL_ARGUMENT (also
  * if the callbacks that the definition needs are NULL), INVALID_ARGUMENT, UNKNOWN_COMPONENT,
- * UNKNOWN_RESOURCE, UNKNOWN_EVENT, DUPLICATE_COMPONENT, DUPLICATE_NAME, LIMIT (QUERN_MAX_SYSTEMS),
+ * UNKNOWN_RESOURCE, UNKNOWN_EVENT, DUPLICATE_COMPONENT, DUPLICATE_NAME, LIMIT (QUERN_MAX_SYSTEMS, also of names that removed systems had),
  * SCHEDULE_CONFLICT (the system looks up, or reads through an up-term, what its own parallel views write),
  * STALE_ENTITY, FOREIGN_ENTITY and PROVISIONAL_ENTITY (the target of a target term), WORLD_LOCKED,
  * OUT_OF_MEMORY. A reaction to REMOVED also fails with INVALID_ARGUMENT if it reads a component with a
  * destroy hook and no copy hook. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                                  quern_system *out_system);
+
+/** Removes a system between frames. All that it owned goes: its place in the order, its reading position in events, what
+ * its change filters have seen, its times, its part of the profile, and what is pending for it if it is a reaction. The
+ * other systems go on unchanged. Commands and events that a failed frame kept are applied and published by the next one.
+ *
+ * The library keeps no address that came with the definition: callbacks and user_data are gone when the call returns. It
+ * keeps the system's name, as a copy: names in reports of the last frame remain valid. Handles of the system are refused
+ * from now on. The name may be added again, at the end of the registration order and as a new system. Systems whose
+ * before or after names the removed system are refused as if it had never been added: quern_schedule_compile and the
+ * next frame fail with UNKNOWN_SYSTEM until it is added or they are replaced.
+ *
+ * The call needs no memory. Errors, with nothing changed: NULL_ARGUMENT, INVALID_ARGUMENT (unknown or removed system),
+ * WORLD_LOCKED (a frame is running). Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_remove_system(quern_schedule *schedule, quern_system system);
+
+/** Replaces a system by another definition between frames: other callbacks, terms, phase, order or flags. The name stays;
+ * the definition may leave it out, and must not give another one. Kept are:
+ *
+ *   - the handle, the name, the place in the order of registration, and whether the system is enabled;
+ *   - what its change filters have seen, if it had any: what changed since the last run is still to be shown;
+ *   - the times of interval_seconds, and the time since the last run;
+ *   - the reading position in each event that both definitions read;
+ *   - the target of its target term, unless the new definition has one;
+ *   - what waits for a reaction: all of it, if kinds and terms are the same. Otherwise rows that both definitions match
+ *     and that are pending as ADDED or SET; copies of removed rows and old values are dropped, and so is SET if the new
+ *     definition has old terms. With PRESENT, rows that the replaced reaction did not match count as added;
+ *   - its statistics of the last frame, and its part of the profile.
+ *
+ * Everything else is that of the new definition, also user_data. As with quern_schedule_remove_system, no address of the
+ * old definition remains. Errors, with nothing changed: those of quern_schedule_add_system except LIMIT and
+ * DUPLICATE_NAME, and INVALID_ARGUMENT (unknown or removed system; the definition has another name). Threads: main,
+ * between frames. */
+QUERN_API quern_result quern_schedule_replace_system(quern_schedule *schedule, quern_system system,
+                                                     const quern_system_def *def);
+
+/** Replaces the list of phases between frames: adds, removes and reorders phases. Phases are known by name: those that stay
+ * keep their systems, fixed step, remainder and user data, and get their new index, which later definitions use. New
+ * phases get the user_data of the schedule. A phase that has systems cannot be left out.
+ *
+ * The call needs no memory. Errors, with nothing changed: NULL_ARGUMENT, INVALID_ARGUMENT (a name, or a phase with systems
+ * is missing), DUPLICATE_NAME, LIMIT (count is not 1 to QUERN_MAX_PHASES), WORLD_LOCKED. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_set_phases(quern_schedule *schedule, const char *const *names,
+                                                 uint32_t count);
 
 /** Enables or disables a system. Frames skip a disabled system, and their time does not count for its
  * interval. Events wait for it. A disabled reaction misses what happens meanwhile; disabling it also discards
@@ -386,7 +430,7 @@ QUERN_API quern_result quern_schedule_get_frame_stats(const quern_schedule *sche
 
 /** Commands of one system that the last frame dropped for one reason. */
 typedef struct quern_dropped_command {
-    quern_system system;      /**< The system that recorded the commands. */
+    quern_system system;      /**< The system that recorded the commands; null if it was removed since. */
     const char *system_name;  /**< The system's name. Valid as long as the schedule. */
     quern_drop_reason reason; /**< The reason why they were dropped. */
     /** Number of dropped commands. The sum over all entries is dropped_count of quern_frame_stats. */

@@ -133,7 +133,7 @@ quern_commands *quern_context_commands(quern_context *context)
     uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->call_index;
     quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->call_index,
                             .serial = quern__serial_of(number),
-                            .system_number = context->system->index,
+                            .system_number = context->system->handle_bits,
                             .name = context->system->name};
     quern__playback_begin(context->commands, &origin);
     commands_log_failures(context->commands,

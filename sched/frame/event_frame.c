@@ -347,12 +347,15 @@ static void report_provisional(void *argument, const quern__type *type, const qu
         quern__type_visit_entities(type, keyed->batch.values + (size_t)i * type->size_bytes,
                                    note_provisional, &found);
     if (found.bits == 0) return;
+    const uint64_t position = keyed->key >> 32;
     quern__report_violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "system '%s' emitted '%s' with the provisional handle of a deferred create (number %u) "
         "that the same callback did not record, so it would remain provisional; emit handles only from "
         "the callback that creates the entity",
-        schedule->plan.order.items[keyed->key >> 32]->name, type->name, quern_entity_index(found));
+        position < schedule->plan.order.count ? schedule->plan.order.items[position]->name
+                                              : "(removed)", /* the events of a failed frame */
+        type->name, quern_entity_index(found));
 }
 
 static quern_entity clear_handle(void *argument, quern_entity entity)

@@ -114,7 +114,10 @@ static void count_by_system(const quern_schedule *schedule, const quern_commands
 {
     for (uint32_t k = 0; k < recorder->streams.count; k++) {
         const quern__stream *stream = &recorder->streams.items[k];
-        schedule->plan.systems.items[stream->origin.system_number]->command_count += stream->command_count;
+        /* The stream may be one that a failed frame kept, of a system that was removed since. */
+        quern__system *system =
+            quern__schedule_system(schedule, (quern_system){.bits = stream->origin.system_number});
+        if (system != NULL) system->command_count += stream->command_count;
     }
 }
 

@@ -18,6 +18,12 @@ void quern__guards_release(quern__guards *guards, const quern_allocator *allocat
     quern__array_release(allocator, &guards->tables);
 }
 
+void quern__guards_forget(quern_schedule *schedule)
+{
+    quern__guards_release(&schedule->guards, quern__plan_allocator(&schedule->plan));
+    schedule->guards = (quern__guards){.are_valid = false};
+}
+
 /* ------------------------------------------------------------------------------------------- tables */
 
 /* Reserves guards for all chunks of the archetype. Removing archetypes gives their indices to others: the

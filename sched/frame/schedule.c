@@ -15,26 +15,32 @@
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
-static quern_result check_phases(const char *const *names, uint32_t *out_count)
+static quern_result check_phases(const char *const *names, uint32_t count)
 {
-    quern_result result =
-        quern__list_count(names, QUERN_MAX_PHASES, quern__is_end_of_names, "phase", NULL, out_count);
-    for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++) {
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
         result = quern__check_name(names[i], "phase");
         for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
             if (strcmp(names[k], names[i]) == 0)
-                result = quern__fail(
-                    QUERN_ERROR_DUPLICATE_NAME,
-                    "quern_schedule_create: phases %u and %u are both called '%s': rename one of them", k,
-                    i, names[i]);
+                result = quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                                     "phases %u and %u are both called '%s': rename one of them", k, i,
+                                     names[i]);
     }
     return result;
 }
 
-/* Returns the size of the allocation of a schedule, its phases and its name. */
-static size_t schedule_bytes(uint32_t phase_count, const char *name)
+static quern__phase make_phase(quern__plan *plan, const char *name, void *user_data)
 {
-    return sizeof(quern_schedule) + phase_count * sizeof(quern__phase) +
+    quern__phase phase = {.id = ++plan->last_phase_id,
+                          .user_data = user_data != NULL ? user_data : plan->user_data};
+    memcpy(phase.name, name, strlen(name) + 1);
+    return phase;
+}
+
+/* Returns the size of the allocation of a schedule, its phases and its name. */
+static size_t schedule_bytes(const char *name)
+{
+    return sizeof(quern_schedule) + QUERN_MAX_PHASES * sizeof(quern__phase) +
            (name != NULL ? strlen(name) + 1 : 0);
 }
 
@@ -48,7 +54,9 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     if (world == NULL) return quern__fail_null("quern_schedule_create", "world");
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
     uint32_t phase_count = 0;
-    quern_result result = check_phases(def->phases, &phase_count);
+    quern_result result = quern__list_count(def->phases, QUERN_MAX_PHASES, quern__is_end_of_names, "phase",
+                                            NULL, &phase_count);
+    if (result == QUERN_OK) result = check_phases(def->phases, phase_count);
     if (result == QUERN_OK && def->name != NULL) result = quern__check_name(def->name, "schedule");
     if (result == QUERN_OK && (unsigned)def->prefetch > QUERN_PREFETCH_CHUNKS)
         result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "prefetch is %u, which is no quern_prefetch",
@@ -59,7 +67,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     if (phase_count == 0) phase_count = 1;
 
     const quern_allocator *allocator = &world->storage.allocator;
-    const size_t bytes = schedule_bytes(phase_count, def->name);
+    const size_t bytes = schedule_bytes(def->name);
     const quern_cache_sizes caches = quern_processor_caches();
     quern_schedule *schedule = quern__allocate(allocator, bytes, _Alignof(quern_schedule));
     if (schedule == NULL)
@@ -67,6 +75,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     *schedule = (quern_schedule){.plan = {.schedule = schedule,
                                           .functions = &quern__frame_pass_functions,
                                           .world = world,
+                                          .user_data = def->user_data,
                                           .phases = (void *)(schedule + 1),
                                           .phase_count = phase_count,
                                           .fuses_systems = !def->disable_fusing,
@@ -83,13 +92,10 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
         quern__release(allocator, schedule, bytes, _Alignof(quern_schedule));
         return quern__in_call(result, "quern_schedule_create");
     }
-    for (uint32_t i = 0; i < phase_count; i++) {
-        void *own = def->phase_user_data[i];
-        schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
-        memcpy(schedule->plan.phases[i].name, phases[i], strlen(phases[i]) + 1);
-    }
+    for (uint32_t i = 0; i < phase_count; i++)
+        schedule->plan.phases[i] = make_phase(&schedule->plan, phases[i], def->phase_user_data[i]);
     if (def->name != NULL)
-        schedule->name = memcpy(schedule->plan.phases + phase_count, def->name, strlen(def->name) + 1);
+        schedule->name = memcpy(schedule->plan.phases + QUERN_MAX_PHASES, def->name, strlen(def->name) + 1);
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
     quern_schedule **link = &world->first_schedule;
@@ -137,17 +143,10 @@ void quern_schedule_destroy(quern_schedule *schedule)
     quern__playback_release(&schedule->playback);
     quern__guards_release(&schedule->guards, allocator);
     quern__plan_release_systems(&schedule->plan);
-    quern__release(allocator, schedule, schedule_bytes(schedule->plan.phase_count, schedule->name),
-                   _Alignof(quern_schedule));
+    quern__release(allocator, schedule, schedule_bytes(schedule->name), _Alignof(quern_schedule));
 }
 
 /* ------------------------------------------------------------------------------------------ systems */
-
-quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system)
-{
-    if (system.bits == 0 || system.bits > schedule->plan.systems.count) return NULL;
-    return schedule->plan.systems.items[system.bits - 1];
-}
 
 quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)
 {
@@ -158,20 +157,21 @@ quern_result quern__schedule_check_idle(const quern_schedule *schedule, const ch
 
 static quern_system handle_of(const quern__system *system)
 {
-    return (quern_system){.bits = system->index + 1};
+    return (quern_system){.bits = system->handle_bits};
 }
 
-static const quern__registry registry =
-    QUERN__REGISTRY_OF_POINTERS("system", "schedule", QUERN_MAX_SYSTEMS, QUERN_OK, quern__system, name);
+static const quern__registry registry = QUERN__REGISTRY_OF_POINTERS("system", "schedule", QUERN_MAX_SYSTEMS,
+                                                                    QUERN_OK, quern__system_slot, name);
 
 /* Checks the name of a new system, of which the map of names knows whether it is in use. */
 static quern_result check_name(const quern__plan *plan, const char *name)
 {
-    quern__system *const *none = NULL;
+    quern__system_slot *const *none = NULL;
     quern_result result = quern__registry_check_new(&registry, none, 0, name);
     if (result != QUERN_OK) return result;
     const quern__system *other = quern__plan_find_system(plan, name);
-    return other == NULL ? QUERN_OK : quern__registry_check_new(&registry, &other, 1, name);
+    return other == NULL ? QUERN_OK
+                         : quern__registry_check_new(&registry, &plan->slots.items[other->number], 1, name);
 }
 
 static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
@@ -182,9 +182,17 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
     if (result == QUERN_OK) result = check_name(plan, def->name);
     if (result == QUERN_OK && plan->systems.count == QUERN_MAX_SYSTEMS)
         result = quern__registry_fail_full(&registry, def->name);
-    if (result == QUERN_OK && !quern__plan_reserve_system(plan))
-        result = quern__registry_fail_memory(&registry, def->name);
-    return result;
+    return result == QUERN_OK ? quern__plan_reserve_system(plan, def->name) : result;
+}
+
+/* Completes a new system by what its phase gives it, and the plan by what frames need for the system. */
+static void note_declarations(quern__plan *plan, quern__system *system)
+{
+    if (system->user_data == NULL) system->user_data = plan->phases[system->phase].user_data;
+    if (system->query.up_count > plan->up_count) plan->up_count = system->query.up_count;
+    for (uint32_t i = 0; i < system->events.emits.count; i++)
+        if (system->events.emits.items[i]->index >= plan->emitted_channel_count)
+            plan->emitted_channel_count = system->events.emits.items[i]->index + 1;
 }
 
 quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
@@ -195,20 +203,11 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     quern_result result = check_add(schedule, def);
     if (result != QUERN_OK) return quern__message_add_call(result, __func__, NULL);
     quern__system *system = NULL;
-    result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
-    if (result != QUERN_OK) {
-        /* The message has the system's name, unless the name itself may be invalid. */
-        bool has_name =
-            def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
-        return quern__message_add_call(result, __func__, has_name ? def->name : NULL);
-    }
+    result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, NULL, &system);
+    if (result != QUERN_OK) return quern__message_add_call(result, __func__, def->name);
     quern__plan_add_system(&schedule->plan, system);
-    if (system->user_data == NULL) system->user_data = schedule->plan.phases[def->phase].user_data;
-    if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;
+    note_declarations(&schedule->plan, system);
     schedule->plan.reaction_count += system->reaction != NULL;
-    for (uint32_t i = 0; i < system->events.emits.count; i++)
-        if (system->events.emits.items[i]->index >= schedule->plan.emitted_channel_count)
-            schedule->plan.emitted_channel_count = system->events.emits.items[i]->index + 1;
     schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
     return QUERN_OK;
@@ -240,14 +239,29 @@ quern_result quern__schedule_add_typed(quern_schedule *schedule, const quern_sys
     return quern_schedule_add_system(schedule, &whole, NULL);
 }
 
+quern_result(quern__schedule_fail_system)(const quern_schedule *schedule, quern_system handle,
+                                          const char *function)
+{
+    const uint32_t number = handle.bits & ((1u << QUERN__SYSTEM_INDEX_BITS) - 1);
+    const quern__system_slot *slot =
+        number > 0 && number <= schedule->plan.slots.count ? schedule->plan.slots.items[number - 1] : NULL;
+    if (slot != NULL && handle.bits >> QUERN__SYSTEM_INDEX_BITS < slot->generation)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the system '%s' of the handle was removed%s",
+                           function, slot->name,
+                           slot->system != NULL ? "; the system that has its name now has another handle "
+                                                  "(quern_schedule_find_system)"
+                                                : ": add it again, and use the new handle");
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: no system has the handle %u; the schedule has %u systems", function,
+                       handle.bits, schedule->plan.systems.count);
+}
+
 static quern_result find_system(const quern_schedule *schedule, quern_system handle, const char *function,
                                 quern__system **out_system)
 {
     if (schedule == NULL) return quern__fail_null(function, "schedule");
     *out_system = quern__schedule_system(schedule, handle);
-    if (*out_system != NULL) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: system handle %u; the schedule has %u systems",
-                       function, handle.bits, schedule->plan.systems.count);
+    return *out_system != NULL ? QUERN_OK : quern__schedule_fail_system(schedule, handle, function);
 }
 
 /* Discards what is pending for a reaction of the schedule. */
@@ -260,6 +274,137 @@ static quern_result drop_pending(const quern_schedule *schedule, const quern__sy
     if (result == QUERN_OK) quern__reaction_drop(&world->storage, system->reaction);
     quern__world_unclaim(world);
     return result;
+}
+
+/* Ends all that refers to a system before its successor replaces it or, if that is NULL, the system is removed. */
+static void replace_system(quern_schedule *schedule, quern__system *system, quern__system *successor)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        quern_context *context = schedule->contexts.items[i];
+        if (context->system == system) {
+            context->system = NULL;
+            context->scope.accessor = NULL;
+        }
+    }
+    quern__guards_forget(schedule);
+    if (successor == NULL)
+        schedule->observer->calls->forget_system(schedule->observer, system);
+    else
+        quern__system_take_over(successor, system);
+    quern__plan_replace_system(&schedule->plan, system, successor);
+    if (successor != NULL) note_declarations(&schedule->plan, successor);
+}
+
+/* Claims the world, and checks that neither the world nor the schedule runs a frame. */
+static quern_result begin_change(const quern_schedule *schedule, const char *function)
+{
+    quern_world *world = schedule->plan.world;
+    if (!quern__world_claim(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    if (result != QUERN_OK) quern__world_unclaim(world);
+    return result;
+}
+
+quern_result quern_schedule_remove_system(quern_schedule *schedule, quern_system handle)
+{
+    quern__system *system;
+    quern_result result = find_system(schedule, handle, __func__, &system);
+    if (result == QUERN_OK) result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    replace_system(schedule, system, NULL);
+    quern__world_unclaim(schedule->plan.world);
+    return QUERN_OK;
+}
+
+static quern_result create_successor(const quern_schedule *schedule, const quern__system *system,
+                                     const quern_system_def *def, quern__system **out_successor)
+{
+    quern_system_def named = *def;
+    if (def->name != NULL && strcmp(def->name, system->name) != 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the definition is called '%s': leave its name out, or remove the system and add another one",
+            def->name);
+    named.name = system->name;
+    return quern__system_create(schedule->plan.world, &named, schedule->plan.phase_count, system,
+                                out_successor);
+}
+
+quern_result quern_schedule_replace_system(quern_schedule *schedule, quern_system handle,
+                                           const quern_system_def *def)
+{
+    quern__system *system, *successor = NULL;
+    quern_result result = find_system(schedule, handle, __func__, &system);
+    if (result != QUERN_OK) return result;
+    QUERN__NEED(def);
+    result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    result = create_successor(schedule, system, def, &successor);
+    if (result == QUERN_OK)
+        replace_system(schedule, system, successor);
+    else
+        quern__message_add_call(result, __func__, system->name);
+    quern__world_unclaim(schedule->plan.world);
+    return result;
+}
+
+/* Finds the place of a phase in the new list; the count if the list lacks it. */
+static uint32_t find_name(const char *const *names, uint32_t count, const char *name)
+{
+    uint32_t i = 0;
+    while (i < count && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
+static quern_result check_new_phases(const quern__plan *plan, const char *const *names, uint32_t count)
+{
+    if (count == 0 || count > QUERN_MAX_PHASES)
+        return quern__fail(QUERN_ERROR_LIMIT, "%u phases; give 1 to %d (QUERN_MAX_PHASES)", count,
+                           QUERN_MAX_PHASES);
+    const quern_result result = check_phases(names, count);
+    for (uint32_t i = 0; i < plan->systems.count && result == QUERN_OK; i++) {
+        const quern__system *system = plan->systems.items[i];
+        const char *phase = plan->phases[system->phase].name;
+        if (find_name(names, count, phase) == count)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "the new list lacks phase '%s', which has the system '%s': keep the phase, or remove or "
+                "replace its systems first",
+                phase, system->name);
+    }
+    return result;
+}
+
+quern_result quern_schedule_set_phases(quern_schedule *schedule, const char *const *names, uint32_t count)
+{
+    QUERN__NEED(schedule);
+    QUERN__NEED(names);
+    quern__plan *plan = &schedule->plan;
+    quern_result result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    result = check_new_phases(plan, names, count);
+    if (result == QUERN_OK) {
+        quern__phase phases[QUERN_MAX_PHASES];
+        uint32_t places[QUERN_MAX_PHASES]; /* of the old phases in the new list */
+        bool is_known[QUERN_MAX_PHASES] = {false};
+        for (uint32_t i = 0; i < plan->phase_count; i++) {
+            places[i] = find_name(names, count, plan->phases[i].name);
+            if (places[i] == count) continue;
+            phases[places[i]] = plan->phases[i];
+            is_known[places[i]] = true;
+        }
+        for (uint32_t i = 0; i < count; i++)
+            if (!is_known[i]) phases[i] = make_phase(plan, names[i], NULL);
+        for (uint32_t i = 0; i < plan->systems.count; i++)
+            plan->systems.items[i]->phase = places[plan->systems.items[i]->phase];
+        memcpy(plan->phases, phases, count * sizeof *phases);
+        plan->phase_count = count;
+        quern__compile_forget(plan, NULL);
+    }
+    quern__world_unclaim(plan->world);
+    return quern__in_call(result, __func__);
 }
 
 /* A reaction that is disabled is told neither what is pending then nor what happens until it is enabled. While it is
@@ -447,12 +592,14 @@ quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, 
                            "quern_schedule_get_dropped_command: entry %u; there are %u", i,
                            schedule->playback.drops.count);
     const quern__drop *drop = &schedule->playback.drops.items[i];
-    *out_drop =
-        (quern_dropped_command){.system = {.bits = drop->system_number + 1},
-                                .system_name = schedule->plan.systems.items[drop->system_number]->name,
-                                .reason = drop->reason,
-                                .count = drop->count,
-                                .first = drop->first_entity};
+    /* A system that was removed since has left its name. */
+    const uint32_t number = drop->system_number & ((1u << QUERN__SYSTEM_INDEX_BITS) - 1);
+    const quern__system *system = quern__schedule_system(schedule, (quern_system){drop->system_number});
+    *out_drop = (quern_dropped_command){.system = {.bits = system != NULL ? system->handle_bits : 0},
+                                        .system_name = schedule->plan.slots.items[number - 1]->name,
+                                        .reason = drop->reason,
+                                        .count = drop->count,
+                                        .first = drop->first_entity};
     return QUERN_OK;
 }
 

@@ -67,7 +67,7 @@ typedef struct quern__guards {
     QUERN__ARRAY(quern__guard_table) tables; /* by archetype index */
     /* Components that systems can access by terms, up-terms or lookups. */
     uint64_t reachable[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint32_t system_count; /* systems that `reachable` includes */
+    uint32_t system_count; /* systems, in the order of registration, that `reachable` includes */
     /* Structure version of the storage when the guards were built. */
     uint64_t structure_version;
     const char *when; /* for messages: found changes happened "before" or "in" the frame */
@@ -76,6 +76,9 @@ typedef struct quern__guards {
 } quern__guards;
 
 void quern__guards_release(quern__guards *guards, const quern_allocator *allocator);
+
+/* Forgets all guards, because they refer to systems that are removed or replaced. */
+void quern__guards_forget(struct quern_schedule *schedule);
 
 /* Replaces the name of the refused system if no system is known to have had the column. */
 extern const char quern__guard_no_system[];
@@ -192,8 +195,21 @@ quern_result quern__schedule_compile(quern_schedule *schedule, const char *funct
 /* Destroys the commands that failed frames have kept. Must not be called while a frame runs. */
 void quern__schedule_discard_kept(quern_schedule *schedule);
 
-/* Returns the system of a handle, or NULL if the handle is invalid. */
-quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
+/* Returns the system of a handle, or NULL if the handle is invalid or its system was removed. */
+static inline quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system handle)
+{
+    const uint32_t number = handle.bits & ((1u << QUERN__SYSTEM_INDEX_BITS) - 1);
+    if (number == 0 || number > schedule->plan.slots.count) return NULL;
+    quern__system *system = schedule->plan.slots.items[number - 1]->system;
+    return system != NULL && system->handle_bits == handle.bits ? system : NULL;
+}
+
+/* Fails with INVALID_ARGUMENT for a handle without a system. Messages name `function`. */
+quern_result quern__schedule_fail_system(const quern_schedule *schedule, quern_system handle,
+                                         const char *function);
+#define quern__schedule_fail_system(schedule, handle, function) \
+    quern__known_code(QUERN_ERROR_INVALID_ARGUMENT,             \
+                      (quern__schedule_fail_system)(schedule, handle, function))
 
 /* ---------------------------------------------------------------------------------------------- contexts */
 

@@ -260,7 +260,7 @@ static uint32_t word_count(uint32_t row_count)
 static uint32_t find_bit_column(const quern__subscription *subscription, uint32_t kind)
 {
     return quern__row_bits_find_column(subscription->archetype->row_bits, bit_column_kinds[kind],
-                                       subscription->reaction->number);
+                                       subscription->reaction->id);
 }
 
 /* Calls `visit` for each system of all schedules, in order, until a call fails. */

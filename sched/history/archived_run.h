@@ -53,20 +53,24 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule);
  * commands that are not applied, or events that are not published. */
 quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
+/* Saves the state of a schedule: of its phases, then of its systems, in their order. */
 void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer);
 
-/* Checks that the schedule has as many systems as when it was saved (systems can be added, but never removed), and
- * advances the reader past the saved schedule. Fails with INVALID_ARGUMENT if systems were added. */
-quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
+/* Saves of which phases and systems that state is: before it, for a schedule that may change before it is restored. */
+void quern__schedule_save_members(const quern_schedule *schedule, quern__byte_writer *writer);
 
 /* Checks bytes that may be forged: whether they are a state that quern__schedule_save wrote for a schedule with as
  * many phases and systems, at a time when the world's clock was `clock`. Advances the reader past them. */
 bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_reader *reader,
                                  uint64_t clock);
 
-/* Restores the schedule from the state that quern__schedule_save wrote. Precondition: quern__schedule_check_saved
- * or quern__schedule_check_bytes succeeded. */
+/* Restores the schedule from the state that quern__schedule_save wrote. Precondition: quern__schedule_check_bytes
+ * succeeded. */
 void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader);
+
+/* Restores the schedule from what quern__schedule_save_members and quern__schedule_save wrote. The state of phases and
+ * systems that were removed is skipped; those that were added since are as they were when they were added. */
+void quern__schedule_restore_members(quern_schedule *schedule, quern__byte_reader *reader);
 
 struct quern_history {
     quern__history core;

@@ -128,8 +128,10 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
 
 static void save_schedules(const quern_history *history, quern__byte_writer *writer)
 {
-    for (uint32_t i = 0; i < history->schedule_count; i++)
+    for (uint32_t i = 0; i < history->schedule_count; i++) {
+        quern__schedule_save_members(history->schedules[i], writer);
         quern__schedule_save(history->schedules[i], writer);
+    }
 }
 
 static bool is_in_history(const quern_history *history, const quern_schedule *schedule)
@@ -179,7 +181,7 @@ static void restore_schedules(const quern_history *history, const quern__snapsho
 {
     quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        quern__schedule_restore(history->schedules[i], &reader);
+        quern__schedule_restore_members(history->schedules[i], &reader);
     for (quern_schedule *schedule = history->core.world->first_schedule; schedule != NULL;
          schedule = schedule->next_schedule) {
         /* Discards the events, and for a schedule outside of the history also the commands, that a
@@ -196,11 +198,7 @@ static quern_result restore(quern_history *history, uint64_t frame)
 {
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
     if (snapshot == NULL) return history_fail_frame(history, frame);
-    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < history->schedule_count && result == QUERN_OK; i++)
-        result = quern__schedule_check_saved(history->schedules[i], &reader);
-    if (result == QUERN_OK) result = quern__history_restore(&history->core, snapshot);
+    const quern_result result = quern__history_restore(&history->core, snapshot);
     if (result == QUERN_OK) restore_schedules(history, snapshot);
     return result;
 }

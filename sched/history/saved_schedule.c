@@ -68,18 +68,15 @@ void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *wr
     }
 }
 
-quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader)
+void quern__schedule_save_members(const quern_schedule *schedule, quern__byte_writer *writer)
 {
-    saved_schedule head;
-    quern__read(reader, &head, sizeof head);
-    quern__read_items(reader, schedule->plan.phase_count, sizeof(double));
-    quern__read_items(reader, head.system_count, sizeof(saved_system));
-    if (head.system_count == schedule->plan.systems.count) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' was added to its schedule after the frame was saved: add all systems before the first "
-        "save",
-        schedule->plan.systems.items[head.system_count]->name);
+    const quern__plan *plan = &schedule->plan;
+    quern__write_u64(writer, plan->phase_count);
+    quern__write_u64(writer, plan->systems.count);
+    for (uint32_t i = 0; i < plan->phase_count; i++)
+        quern__write_u32(writer, plan->phases[i].id);
+    for (uint32_t i = 0; i < plan->systems.count; i++)
+        quern__write_u32(writer, plan->systems.items[i]->handle_bits);
 }
 
 /* Whether a time can be the result of frames. */
@@ -108,26 +105,73 @@ bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_rea
     return !reader->has_failed;
 }
 
-void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader)
+static quern__phase *find_phase(const quern__plan *plan, uint32_t id)
 {
+    for (uint32_t i = 0; i < plan->phase_count; i++)
+        if (plan->phases[i].id == id) return &plan->phases[i];
+    return NULL;
+}
+
+/* Restores a system. Returns whether it was enabled or disabled. */
+static bool restore_system(quern__system *system, const saved_system *saved)
+{
+    const bool is_toggled = system->is_enabled != (saved->enabled != 0);
+    system->query.seen_version = saved->seen_version;
+    if (system->query.target != NULL) system->query.target->entity = saved->target;
+    system->due_seconds = saved->due_seconds;
+    system->elapsed_seconds = saved->elapsed_seconds;
+    system->delta_seconds = saved->delta_seconds;
+    quern__system_set_enabled(system, saved->enabled != 0);
+    return is_toggled;
+}
+
+/* members: ids of the saved phases, then handles of the saved systems; NULL: those that the schedule has. */
+static void restore(quern_schedule *schedule, uint32_t phase_count, quern__byte_reader *members,
+                    quern__byte_reader *reader)
+{
+    const quern__plan *plan = &schedule->plan;
     saved_schedule head;
     quern__read(reader, &head, sizeof head);
     schedule->frame_index = head.frame_index;
-    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        quern__read(reader, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
+    for (uint32_t i = 0; i < phase_count; i++) {
+        quern__phase *phase =
+            members != NULL ? find_phase(plan, quern__read_u32(members)) : &plan->phases[i];
+        double elapsed_seconds;
+        quern__read(reader, &elapsed_seconds, sizeof elapsed_seconds);
+        if (phase != NULL) phase->elapsed_seconds = elapsed_seconds;
+    }
     bool has_toggled_system = false;
-    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
-        quern__system *system = schedule->plan.systems.items[i];
+    for (uint32_t i = 0; i < head.system_count; i++) {
+        quern__system *system =
+            members != NULL
+                ? quern__schedule_system(schedule, (quern_system){.bits = quern__read_u32(members)})
+                : plan->systems.items[i];
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
-        has_toggled_system |= system->is_enabled != (saved.enabled != 0);
-        system->query.seen_version = saved.seen_version;
-        if (system->query.target != NULL) system->query.target->entity = saved.target;
-        system->due_seconds = saved.due_seconds;
-        system->elapsed_seconds = saved.elapsed_seconds;
-        system->delta_seconds = saved.delta_seconds;
-        quern__system_set_enabled(system, saved.enabled != 0);
+        if (system != NULL) has_toggled_system |= restore_system(system, &saved);
     }
-    if (has_toggled_system || schedule->plan.world->events != NULL)
-        quern__plan_invalidate_segments(&schedule->plan);
+    if (has_toggled_system || plan->world->events != NULL) quern__plan_invalidate_segments(&schedule->plan);
+}
+
+void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader)
+{
+    restore(schedule, schedule->plan.phase_count, NULL, reader);
+}
+
+void quern__schedule_restore_members(quern_schedule *schedule, quern__byte_reader *reader)
+{
+    const quern__plan *plan = &schedule->plan;
+    const uint32_t phase_count = (uint32_t)quern__read_u64(reader);
+    const uint32_t system_count = (uint32_t)quern__read_u64(reader);
+    const size_t bytes = ((size_t)phase_count + system_count) * sizeof(uint32_t);
+    quern__byte_reader members = quern__byte_reader_open(quern__read_in_place(reader, bytes), bytes);
+    /* the state of members that the frame lacks */
+    for (uint32_t i = 0; i < plan->phase_count; i++)
+        plan->phases[i].elapsed_seconds = 0;
+    for (uint32_t i = 0; i < plan->systems.count; i++) {
+        quern__system *system = plan->systems.items[i];
+        system->query.seen_version = 0;
+        system->due_seconds = system->elapsed_seconds = system->delta_seconds = 0;
+    }
+    restore(schedule, phase_count, &members, reader);
 }

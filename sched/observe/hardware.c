@@ -148,6 +148,12 @@ void quern__hardware_counters_reset(quern__hardware_counters *counters)
                counters->system_count * sizeof(quern__hardware_count_sum));
 }
 
+void quern__hardware_counters_forget(quern__hardware_counters *counters, uint32_t system_index)
+{
+    for (uint32_t i = 0; i < counters->worker_count && system_index < counters->system_count; i++)
+        counters->items[i].sums[system_index] = (quern__hardware_count_sum){0};
+}
+
 void quern__hardware_counters_release(quern__hardware_counters *counters, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < counters->worker_count; i++)

@@ -64,11 +64,11 @@ static void add_to_profile(quern__profiler *profiler, const quern__interval *int
         const uint32_t what = call->callback == QUERN__CALLBACK_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
         const uint64_t cost_ns = profiler->is_timing ? 0 : quern__clock_cost_ns();
         const uint64_t call_ns = took_ns > cost_ns ? took_ns - cost_ns : 0;
-        *quern__profile_time_of(profiler, worker_index, call->system->index, what) += call_ns;
+        *quern__profile_time_of(profiler, worker_index, call->system->number, what) += call_ns;
         if (profiler->workers[worker_index].is_counted)
-            quern__hardware_counters_add(&profiler->counters, worker_index, call->system->index, call_ns);
+            quern__hardware_counters_add(&profiler->counters, worker_index, call->system->number, call_ns);
     } else if (interval->kind == QUERN__INTERVAL_JOBS) {
-        const uint32_t first = interval->job->pass->systems.items[0]->index;
+        const uint32_t first = interval->job->pass->systems.items[0]->number;
         uint64_t *times = quern__profile_time_of(profiler, worker_index, first, 0);
         const uint64_t chunk_ns = took_ns / interval->count;
         times[QUERN__TIME_JOBS] += took_ns;
@@ -292,7 +292,7 @@ static void end_items(quern__profiler *profiler, const quern__observed_job *job)
     if (profiler->capture != NULL) end_item(profiler, job, job->end - 1);
     quern__span *span = &worker->span;
     span->chunk_count += job->end - job->begin;
-    *quern__profile_time_of(profiler, job->worker_index, job->pass->systems.items[0]->index,
+    *quern__profile_time_of(profiler, job->worker_index, job->pass->systems.items[0]->number,
                             QUERN__TIME_COUNTED) += job->end - job->begin;
     const bool at_once = profiler->is_learning || profiler->is_traced;
     if (span->chunk_count < (at_once ? 1 : quern__profile_of_pass(profiler, job->pass)->span_chunk_count))
@@ -333,15 +333,15 @@ enum {
 /* False for a system that was added since the last frame. */
 static bool has_times(const quern__profiler *profiler, const quern__system *system)
 {
-    return system->index < profiler->systems.count &&
-           (system->index + 1) * QUERN__TIME_COUNT <= profiler->time_stride;
+    return system->number < profiler->systems.count &&
+           (system->number + 1) * QUERN__TIME_COUNT <= profiler->time_stride;
 }
 
 static uint64_t sum_times(const quern__profiler *profiler, const quern__system *system, uint32_t what)
 {
     uint64_t time_ns = 0;
     for (uint32_t i = 0; i < profiler->worker_count; i++)
-        time_ns += *quern__profile_time_of(profiler, i, system->index, what);
+        time_ns += *quern__profile_time_of(profiler, i, system->number, what);
     return time_ns;
 }
 
@@ -562,7 +562,7 @@ void quern__profile_end_frame(quern__frame_observer *observer)
         const quern__system *system = profiler->plan->systems.items[i];
         quern__system_profile *profile = quern__profile_of_system(profiler, system);
         quern_system_stats stats;
-        const quern_system handle = {.bits = system->index + 1};
+        const quern_system handle = {.bits = system->handle_bits};
         if (quern_schedule_get_system_stats(profiler->plan->schedule, handle, &stats) != QUERN_OK) continue;
         profile->total_ns += stats.time_ns;
         profile->total_view_count += stats.view_count;

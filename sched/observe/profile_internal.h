@@ -133,7 +133,7 @@ typedef struct quern__worker_hardware_counters {
     bool is_reading; /* whether `last` is the reading before the current call */
     quern_hardware_reading last;
     double bias[QUERN_HARDWARE_EVENT_COUNT]; /* events that the two readings add to a difference */
-    quern__hardware_count_sum *sums;         /* indexed by system */
+    quern__hardware_count_sum *sums;         /* indexed by number of the system */
 } quern__worker_hardware_counters;
 
 /* Hardware counters of a schedule. If all members are zero, nothing is counted. */
@@ -157,6 +157,9 @@ quern_result quern__hardware_counters_reserve(quern__hardware_counters *counters
                                               uint32_t system_count, const quern_allocator *allocator);
 
 void quern__hardware_counters_reset(quern__hardware_counters *counters);
+
+/* Sets the sums of one system to 0. */
+void quern__hardware_counters_forget(quern__hardware_counters *counters, uint32_t system_index);
 
 /* Stops counting and frees the memory. */
 void quern__hardware_counters_release(quern__hardware_counters *counters, const quern_allocator *allocator);
@@ -412,7 +415,7 @@ typedef struct quern__profiler {
     quern__pass_profile *passes; /* indexed by pass number */
     uint32_t pass_capacity;
     uint64_t passes_version;                     /* the plan's passes_version for which `passes` is valid */
-    QUERN__ARRAY(quern__system_profile) systems; /* indexed by system */
+    QUERN__ARRAY(quern__system_profile) systems; /* indexed by number of the system */
     quern__observed_worker *workers;
     uint64_t *times_ns; /* [worker * time_stride + system * QUERN__TIME_COUNT + ..] */
     uint32_t time_stride;
@@ -445,7 +448,7 @@ static inline quern__pass_profile *quern__profile_of_pass(const quern__profiler 
 static inline quern__system_profile *quern__profile_of_system(const quern__profiler *profiler,
                                                               const quern__system *system)
 {
-    return &profiler->systems.items[system->index];
+    return &profiler->systems.items[system->number];
 }
 
 /* Returns the index of a stage's task in the capture. */

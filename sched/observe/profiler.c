@@ -58,7 +58,7 @@ static quern_result reserve_passes(quern__profiler *profiler)
  * old passes are dropped. Errors: OUT_OF_MEMORY. */
 static quern_result profile_reserve(quern__profiler *profiler)
 {
-    const uint32_t count = profiler->plan->systems.count;
+    const uint32_t count = profiler->plan->slots.count;
     if (!quern__array_reserve(quern__plan_allocator(profiler->plan), &profiler->systems, count))
         return fail_memory("systems", count);
     while (profiler->systems.count < count)
@@ -120,7 +120,7 @@ static uint64_t take(uint64_t *time)
 /* Takes the times of a pass and resets them. Called between segments, when no worker changes them. */
 static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *pass)
 {
-    const uint32_t first = pass->systems.items[0]->index;
+    const uint32_t first = pass->systems.items[0]->number;
     pass_times sum = {0};
     for (uint32_t i = 0; i < profiler->worker_count; i++) {
         sum.timed_ns += take(quern__profile_time_of(profiler, i, first, QUERN__TIME_JOBS));
@@ -292,7 +292,7 @@ static void release_workers(const quern__profiler *profiler)
 static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_count)
 {
     const uint32_t stride = (uint32_t)quern__align_up(
-        (size_t)(profiler->plan->systems.count + 1) * QUERN__TIME_COUNT, TIMES_PER_LINE);
+        (size_t)(profiler->plan->slots.count + 1) * QUERN__TIME_COUNT, TIMES_PER_LINE);
     if (worker_count <= profiler->worker_count && stride <= profiler->time_stride) return QUERN_OK;
     if (worker_count < profiler->worker_count) worker_count = profiler->worker_count;
     const size_t bytes = block_bytes(worker_count, stride);
@@ -330,14 +330,29 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
     quern_result result = profile_reserve(profiler);
     if (result == QUERN_OK) result = reserve_workers(profiler, worker_count);
     if (result == QUERN_OK)
-        result = quern__hardware_counters_reserve(&profiler->counters, worker_count,
-                                                  profiler->plan->systems.count,
-                                                  quern__plan_allocator(profiler->plan));
+        result =
+            quern__hardware_counters_reserve(&profiler->counters, worker_count, profiler->plan->slots.count,
+                                             quern__plan_allocator(profiler->plan));
     if (result != QUERN_OK) return result;
     if (profiler->is_traced != was_traced) profiler->observed_count = 0; /* a trace needs more samples */
     for (uint32_t i = 0; i < profiler->worker_count && profiler->is_on != was_on; i++)
         profiler->workers[i].sample_countdown = 0;
     return QUERN_OK;
+}
+
+static void forget_system(quern__frame_observer *observer, const quern__system *system)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    const uint32_t number = system->number;
+    if (number < profiler->systems.count)
+        profiler->systems.items[number] = (quern__system_profile){.trace_name = 0};
+    for (uint32_t i = 0; i < profiler->worker_count; i++) {
+        if ((number + 1) * QUERN__TIME_COUNT <= profiler->time_stride)
+            memset(quern__profile_time_of(profiler, i, number, 0), 0,
+                   QUERN__TIME_COUNT * sizeof *profiler->times_ns);
+        profiler->workers[i].span.pass = NULL;
+    }
+    quern__hardware_counters_forget(&profiler->counters, number);
 }
 
 static void destroy(quern__frame_observer *observer)
@@ -372,6 +387,7 @@ static const quern__frame_observer_calls calls = {
     .end_loop = profile_end_loop,
     .end_part = profile_end_part,
     .system_time_ns = quern__profile_time_ns,
+    .forget_system = forget_system,
     .destroy = destroy,
 };
 
@@ -434,8 +450,8 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
 static inline quern__system_profile profile_copy_of(const quern__profiler *profiler,
                                                     const quern__system *system)
 {
-    return system->index < profiler->systems.count ? profiler->systems.items[system->index]
-                                                   : (quern__system_profile){0};
+    return system->number < profiler->systems.count ? profiler->systems.items[system->number]
+                                                    : (quern__system_profile){0};
 }
 
 quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, quern_system system,
@@ -444,16 +460,13 @@ quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, qu
     if (schedule == NULL) return quern__fail_null("quern_schedule_get_system_counts", "schedule");
     if (out_counts == NULL) return quern__fail_null("quern_schedule_get_system_counts", "out_counts");
     const quern__profiler *profiler = quern__schedule_profiler(schedule);
-    if (system.bits == 0 || system.bits > profiler->plan->systems.count)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_schedule_get_system_counts: no system has handle %u; the schedule has %u systems",
-            system.bits, profiler->plan->systems.count);
-    const quern__system *counted = profiler->plan->systems.items[system.bits - 1];
+    const quern__system *counted = quern__schedule_system(schedule, system);
+    if (counted == NULL)
+        return quern__schedule_fail_system(schedule, system, "quern_schedule_get_system_counts");
     const double frames = (double)profiler->frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         out_counts[i] =
-            quern__hardware_counters_rate(&profiler->counters, counted->index, (quern_hardware_event)i) *
+            quern__hardware_counters_rate(&profiler->counters, counted->number, (quern_hardware_event)i) *
             (double)profile_copy_of(profiler, counted).total_ns / frames;
     return QUERN_OK;
 }
@@ -515,7 +528,7 @@ static void write_count(const profile_writer *writer, double count)
 static void write_counts_of(const profile_writer *writer, const quern__system *system)
 {
     double counts[QUERN_HARDWARE_EVENT_COUNT];
-    const quern_system handle = {.bits = system->index + 1};
+    const quern_system handle = {.bits = system->handle_bits};
     if (quern_schedule_get_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
     const uint64_t entity_count = profile_copy_of(writer->profiler, system).total_entity_count;
     const bool has_entities = entity_count > 0;

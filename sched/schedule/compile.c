@@ -340,6 +340,24 @@ quern_result quern__compile(quern__plan *plan)
     return result;
 }
 
+void quern__compile_forget(quern__plan *plan, const quern__system *system)
+{
+    uint32_t count = 0;
+    release_segments(plan);
+    for (uint32_t i = 0; i < plan->phase_count; i++)
+        plan->phases[i].first_segment = plan->phases[i].end_segment = 0;
+    plan->first_reaction_segment = 0;
+    for (uint32_t i = 0; i < plan->order.count; i++) {
+        plan->order.items[count] = plan->order.items[i];
+        plan->order.items[count]->pass = NULL;
+        count += plan->order.items[i] != system;
+    }
+    plan->order.count = count;
+    plan->rules.count = 0;
+    plan->pass_count = 0;
+    plan->is_compiled = false;
+}
+
 void quern__compile_release(quern__plan *plan)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);
@@ -360,37 +378,119 @@ static uint64_t key_of(const char *name)
     return hash != 0 ? hash : 1;
 }
 
-quern__system *quern__plan_find_system(const quern__plan *plan, const char *name)
+/* Returns 1 + the index of the first slot of the chain, from the number on, with the name, or 0. */
+static uint32_t find_slot(const quern__plan *plan, uint32_t number, const char *name)
+{
+    while (number != 0 && strcmp(plan->slots.items[number - 1]->name, name) != 0)
+        number = plan->slots.items[number - 1]->next_same_hash;
+    return number;
+}
+
+static uint32_t first_slot(const quern__plan *plan, const char *name)
 {
     const uint64_t *number = quern__map_find(&plan->names, key_of(name));
-    uint32_t next = number != NULL ? (uint32_t)*number : 0;
-    while (next != 0) {
-        quern__system *system = plan->systems.items[next - 1];
-        if (strcmp(system->name, name) == 0) return system;
-        next = system->next_same_hash;
+    return number != NULL ? find_slot(plan, (uint32_t)*number, name) : 0;
+}
+
+quern__system *quern__plan_find_system(const quern__plan *plan, const char *name)
+{
+    for (uint32_t number = first_slot(plan, name); number != 0;) {
+        const quern__system_slot *slot = plan->slots.items[number - 1];
+        if (slot->system != NULL) return slot->system;
+        number = find_slot(plan, slot->next_same_hash, name);
     }
     return NULL;
 }
 
-bool quern__plan_reserve_system(quern__plan *plan)
+/* Returns 1 + the index of the slot that a new system with the name gets again, or 0. */
+static uint32_t find_free_slot(const quern__plan *plan, const char *name)
+{
+    for (uint32_t number = first_slot(plan, name); number != 0;) {
+        const quern__system_slot *slot = plan->slots.items[number - 1];
+        if (slot->system == NULL && slot->generation <= QUERN__MAX_SYSTEM_GENERATION) return number;
+        number = find_slot(plan, slot->next_same_hash, name);
+    }
+    return 0;
+}
+
+static void fill_slot(quern__plan *plan, uint32_t number, quern__system *system)
+{
+    quern__system_slot *slot = plan->slots.items[number];
+    slot->system = system;
+    system->plan = plan;
+    system->name = system->accessor.name = slot->name;
+    system->number = number;
+    system->handle_bits = slot->generation << QUERN__SYSTEM_INDEX_BITS | (number + 1);
+}
+
+quern_result quern__plan_reserve_system(quern__plan *plan, const char *name)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);
-    return quern__array_reserve(allocator, &plan->systems, plan->systems.count + 1) &&
-           quern__map_reserve(&plan->names, allocator, plan->names.count + 1);
+    const uint32_t count = plan->slots.count;
+    bool has_memory = quern__array_reserve(allocator, &plan->systems, plan->systems.count + 1) &&
+                      quern__map_reserve(&plan->names, allocator, plan->names.count + 1);
+    const bool has_slot =
+        find_free_slot(plan, name) != 0 || (count > 0 && plan->slots.items[count - 1]->name[0] == '\0');
+    if (has_memory && !has_slot) {
+        if (count == QUERN_MAX_SYSTEMS)
+            return quern__fail(
+                QUERN_ERROR_LIMIT,
+                "system '%s': the schedule knows %d names of systems, with those of removed ones, "
+                "which is the maximum (QUERN_MAX_SYSTEMS): use names again, or create a new schedule",
+                name, QUERN_MAX_SYSTEMS);
+        quern__system_slot *slot = NULL;
+        if (quern__array_reserve(allocator, &plan->slots, count + 1))
+            slot = quern__allocate(allocator, sizeof *slot, _Alignof(quern__system_slot));
+        has_memory = slot != NULL;
+        if (has_memory) {
+            *slot = (quern__system_slot){.system = NULL};
+            plan->slots.items[plan->slots.count++] = slot;
+        }
+    }
+    return has_memory ? QUERN_OK
+                      : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for system '%s'", name);
 }
 
 void quern__plan_add_system(quern__plan *plan, quern__system *system)
 {
-    const uint64_t key = key_of(system->name);
-    uint64_t *number = quern__map_find(&plan->names, key);
-    system->plan = plan;
+    uint32_t number = find_free_slot(plan, system->name);
+    if (number == 0) {
+        const uint64_t key = key_of(system->name);
+        uint64_t *last = quern__map_find(&plan->names, key);
+        number = plan->slots.count;
+        quern__system_slot *slot = plan->slots.items[number - 1];
+        memcpy(slot->name, system->name, strlen(system->name) + 1);
+        slot->next_same_hash = last != NULL ? (uint32_t)*last : 0;
+        if (last != NULL)
+            *last = number;
+        else
+            quern__map_put(&plan->names, key, number);
+    }
     system->index = plan->systems.count;
-    system->next_same_hash = number != NULL ? (uint32_t)*number : 0;
     plan->systems.items[plan->systems.count++] = system;
-    if (number != NULL)
-        *number = plan->systems.count;
-    else
-        quern__map_put(&plan->names, key, plan->systems.count);
+    fill_slot(plan, number - 1, system);
+}
+
+void quern__plan_replace_system(quern__plan *plan, quern__system *system, quern__system *successor)
+{
+    quern__system_slot *slot = plan->slots.items[system->number];
+    quern__compile_forget(plan, system);
+    plan->reaction_count -= system->reacts_to != 0;
+    if (successor != NULL) {
+        fill_slot(plan, system->number, successor);
+        successor->index = system->index;
+        plan->systems.items[system->index] = successor;
+        plan->reaction_count += successor->reacts_to != 0;
+    } else {
+        slot->system = NULL;
+        slot->generation++;
+        plan->systems.count--;
+        for (uint32_t i = system->index; i < plan->systems.count; i++) {
+            plan->systems.items[i] = plan->systems.items[i + 1];
+            plan->systems.items[i]->index = i;
+        }
+    }
+    quern__system_destroy(system);
 }
 
 void quern__plan_release_systems(quern__plan *plan)
@@ -398,6 +498,10 @@ void quern__plan_release_systems(quern__plan *plan)
     const quern_allocator *allocator = quern__plan_allocator(plan);
     for (uint32_t i = 0; i < plan->systems.count; i++)
         quern__system_destroy(plan->systems.items[i]);
+    for (uint32_t i = 0; i < plan->slots.count; i++)
+        quern__release(allocator, plan->slots.items[i], sizeof(quern__system_slot),
+                       _Alignof(quern__system_slot));
     quern__array_release(allocator, &plan->systems);
+    quern__array_release(allocator, &plan->slots);
     quern__map_release(&plan->names, allocator);
 }

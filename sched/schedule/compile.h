@@ -26,6 +26,10 @@ quern_result quern__compile(quern__plan *plan);
  * OUT_OF_MEMORY. */
 quern_result quern__compile_prepare(const quern__segment *segment);
 
+/* Discards the compiled state, so that nothing refers to a system that is about to be destroyed, or to phases. The order
+ * of execution stays, without the system, until the next compilation. system: may be NULL. */
+void quern__compile_forget(quern__plan *plan, const quern__system *system);
+
 void quern__compile_release(quern__plan *plan);
 
 /* ---------------------------------------------------------------------------------- edges between passes */

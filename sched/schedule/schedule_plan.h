@@ -23,13 +23,26 @@ typedef struct quern__order_rule {
     bool is_before; /* this system runs before the named one; otherwise after it */
 } quern__order_rule;
 
+/* A name that a system of the schedule has or had. It stays when the system is removed: recorded commands, reports of
+ * the last frame and pointers that the program got refer to it. A system that is added under the name again gets a new
+ * generation of the same slot; a slot whose generations are used up stays empty, and the name gets another one. */
+typedef struct quern__system_slot {
+    char name[QUERN_MAX_NAME_BYTES + 1]; /* empty: reserved, and not used yet */
+    struct quern__system *system;        /* NULL: the system was removed */
+    uint32_t generation;                 /* that of the system, or of the next one */
+    uint32_t next_same_hash;             /* 1 + index of the next slot; see quern__plan.names; 0: none */
+} quern__system_slot;
+
+enum { QUERN__SYSTEM_INDEX_BITS = 16, QUERN__MAX_SYSTEM_GENERATION = 0xFFFF };
+
 typedef struct quern__system {
     struct quern__plan *plan;
-    char name[QUERN_MAX_NAME_BYTES + 1];
+    const char *name;         /* that of its slot; until it is added, that of its definition */
     quern__accessor accessor; /* has the system's name; counts the refused accesses of a frame */
     _Atomic bool has_logged_failed_command; /* whether a failed command of this frame was logged */
-    uint32_t index;                         /* in order of registration */
-    uint32_t next_same_hash;                /* see quern__plan.names; 0: none */
+    uint32_t index;                         /* in order of registration; changes when systems are removed */
+    uint32_t number;                        /* index of its slot; that of its profile */
+    uint32_t handle_bits;                   /* of quern_system: generation and 1 + number */
     uint32_t phase;
     uint32_t flags; /* quern_system_flags, including flags that other declarations imply */
     bool is_enabled;
@@ -84,10 +97,14 @@ typedef struct quern__system {
     uint64_t step_entity_count;
 } quern__system;
 
-/* Checks and copies a definition. Errors: those of quern_schedule_add_system except DUPLICATE_NAME and
- * LIMIT. */
+/* Checks and copies a definition. replaced: the system that the new one will replace (quern__system_take_over), or NULL.
+ * Errors: those of quern_schedule_add_system except DUPLICATE_NAME and LIMIT. */
 quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
-                                  quern__system **out_system);
+                                  const quern__system *replaced, quern__system **out_system);
+
+/* Moves the state of a replaced system to its successor: quern_schedule_replace_system lists it. Precondition: the
+ * successor was created for that. Cannot fail; the replaced system can then only be destroyed. */
+void quern__system_take_over(quern__system *successor, quern__system *replaced);
 
 void quern__system_destroy(quern__system *system);
 
@@ -346,6 +363,7 @@ typedef struct quern__segment {
 
 typedef struct quern__phase {
     char name[QUERN_MAX_NAME_BYTES + 1];
+    uint32_t id;                         /* in frames of histories; never reused in a schedule */
     uint32_t first_segment, end_segment; /* set by quern__compile */
     void *user_data;                     /* user data of the phase's systems that have none of their own */
     double step_seconds;                 /* fixed time step; 0: the phase runs once per frame */
@@ -372,19 +390,23 @@ typedef struct quern__plan {
 
     /* declared */
     quern_world *world;
-    quern__phase *phases;
+    void *user_data;      /* user data of phases that have none of their own */
+    quern__phase *phases; /* room for QUERN_MAX_PHASES */
     uint32_t phase_count;
     bool fuses_systems;
     uint64_t shuffle_seed; /* for tests: seed of a random order of passes and items; 0: none */
     quern_prefetch prefetch;
-    size_t own_cache_bytes;                /* size of the cache that each core has to itself */
-    size_t shared_cache_bytes;             /* size of the last-level cache, which cores share */
-    QUERN__ARRAY(quern__system *) systems; /* in order of registration; their addresses are stable */
-    quern__map names;        /* hash of a name -> 1 + index of the last registered system with that hash */
-    uint32_t up_count;       /* largest number of up-terms of one system */
-    uint32_t reaction_count; /* number of systems that are reactions */
+    size_t own_cache_bytes;                   /* size of the cache that each core has to itself */
+    size_t shared_cache_bytes;                /* size of the last-level cache, which cores share */
+    QUERN__ARRAY(quern__system *) systems;    /* in order of registration; their addresses are stable */
+    QUERN__ARRAY(quern__system_slot *) slots; /* the names of all systems, also of removed ones */
+    quern__map names;               /* hash of a name -> 1 + index of the last slot with that hash */
+    uint32_t up_count;              /* largest number of up-terms of one system, also of removed ones */
+    uint32_t reaction_count;        /* number of systems that are reactions */
     uint32_t max_reaction_rounds;   /* limit after one sync point */
     uint32_t emitted_channel_count; /* 1 + largest index of an emitted channel; 0: none */
+
+    uint32_t last_phase_id; /* id of the newest phase */
 
     /* Compiled: valid while is_compiled, except for archetypes that are newer than compiled_version. */
     bool is_compiled;
@@ -417,11 +439,16 @@ static inline void quern__plan_invalidate_segments(quern__plan *plan)
 /* Returns the system with the name, or NULL. O(1). */
 quern__system *quern__plan_find_system(const quern__plan *plan, const char *name);
 
-/* Makes sure that quern__plan_add_system has memory for one more system. Returns false if out of memory. */
-bool quern__plan_reserve_system(quern__plan *plan);
+/* Makes sure that quern__plan_add_system has memory and a slot for one more system with the name. Errors: LIMIT,
+ * OUT_OF_MEMORY. */
+quern_result quern__plan_reserve_system(quern__plan *plan, const char *name);
 
-/* Appends a system to the plan's systems. Preconditions: memory is reserved, and no system has its name. */
+/* Appends a system to the plan's systems. Preconditions: room is reserved, and no system has its name. */
 void quern__plan_add_system(quern__plan *plan, quern__system *system);
+
+/* Puts a system in the place of another one, which it destroys; or removes and destroys that system if `successor` is
+ * NULL. The plan is not compiled afterwards. */
+void quern__plan_replace_system(quern__plan *plan, quern__system *system, quern__system *successor);
 
 /* Destroys the plan's systems. Precondition: the compiled state is released (compile.h). */
 void quern__plan_release_systems(quern__plan *plan);
@@ -489,7 +516,7 @@ typedef struct quern__frame_observer quern__frame_observer;
 
 /* The thread that runs the frame calls these functions, except for the functions of jobs, calls and parts:
  * the worker concerned calls those. In a frame that is not observed, only prepare, prepare_pass,
- * begin_frame, system_time_ns and destroy are called. */
+ * begin_frame, system_time_ns, forget_system and destroy are called. */
 typedef struct quern__frame_observer_calls {
     /* Decides before a frame whether to observe it, and reserves memory. Errors: OUT_OF_MEMORY; the frame
      * does not begin. */
@@ -526,6 +553,8 @@ typedef struct quern__frame_observer_calls {
 
     /* Returns the time of the system in the last frame, in ns; 0 if it was not measured. */
     uint64_t (*system_time_ns)(const quern__frame_observer *observer, const quern__system *system);
+    /* Forgets all about a system that is being removed. Called between frames. */
+    void (*forget_system)(quern__frame_observer *observer, const quern__system *system);
     void (*destroy)(quern__frame_observer *observer);
 } quern__frame_observer_calls;
 

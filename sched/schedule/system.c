@@ -205,10 +205,29 @@ static uint32_t implied_flags(const quern__query *query, const quern__access *ac
     return flags;
 }
 
+static bool terms_equal(const quern_term *a, const quern_term *b)
+{
+    return a->component.bits == b->component.bits && a->match == b->match && a->access == b->access &&
+           a->relation.bits == b->relation.bits && a->path == b->path && a->changed == b->changed &&
+           a->by_target == b->by_target && a->enabled == b->enabled && a->old == b->old;
+}
+
+/* Returns whether the systems react to the same changes of the same rows, so that all that is pending for one of them can
+ * be shown to the other. */
+static bool react_alike(const quern__system *system, const quern__system *other)
+{
+    if (system->reacts_to != other->reacts_to || system->query.term_count != other->query.term_count)
+        return false;
+    for (uint32_t i = 0; i < system->query.term_count; i++)
+        if (!terms_equal(&system->query.terms[i], &other->query.terms[i])) return false;
+    return true;
+}
+
 static quern_result system_init(quern__system *system, quern_world *world, const quern_system_def *def,
-                                uint32_t term_count)
+                                uint32_t term_count, const quern__system *replaced)
 {
     *system = (quern__system){
+        .name = def->name,
         .phase = def->phase,
         .is_enabled = true,
         .run = def->run,
@@ -222,8 +241,6 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .partial_stride_bytes = quern__align_up(def->partial_bytes, PARTIAL_ALIGNMENT_BYTES),
         .query = {.storage = &world->storage},
     };
-    memcpy(system->name, def->name, strlen(def->name) + 1);
-    system->accessor.name = system->name;
     quern_result result = check_levels(world, def, term_count, &system->levels);
     if (result == QUERN_OK)
         result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
@@ -244,16 +261,18 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result == QUERN_OK) result = add_rules(system, def->before, true);
     if (result == QUERN_OK) result = add_rules(system, def->after, false);
     if (result != QUERN_OK || def->reacts_to == 0) return result;
+    if (replaced != NULL && react_alike(system, replaced)) return QUERN_OK; /* takes its reaction over */
     const quern__reaction_def reaction = {.kinds = def->reacts_to,
                                           .terms = system->query.terms,
                                           .term_count = system->query.term_count,
                                           .matches = quern__query_matches,
-                                          .query = &system->query};
+                                          .query = &system->query,
+                                          .replaced = replaced != NULL ? replaced->reaction : NULL};
     return quern__reaction_add(&world->storage, &reaction, &system->reaction);
 }
 
 quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
-                                  quern__system **out_system)
+                                  const quern__system *replaced, quern__system **out_system)
 {
     uint32_t term_count = 0;
     quern_result result = check_shape(def, phase_count, &term_count);
@@ -265,7 +284,7 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
         quern__allocate(&world->storage.allocator, sizeof *system, _Alignof(quern__system));
     if (system == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for system '%s'", def->name);
-    result = system_init(system, world, def, term_count);
+    result = system_init(system, world, def, term_count, replaced);
     if (result != QUERN_OK)
         quern__system_destroy(system);
     else
@@ -283,6 +302,44 @@ void quern__system_destroy(quern__system *system)
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
+}
+
+/* Exchanges the readers of events that both systems read: the successor goes on where the other one has stopped. */
+static void exchange_readers(quern__event_use *use, const quern__event_use *replaced)
+{
+    for (uint32_t i = 0; i < use->readers.count; i++)
+        for (uint32_t k = 0; k < replaced->readers.count; k++) {
+            quern_event_reader *reader = use->readers.items[i], *other = replaced->readers.items[k];
+            if (reader->channel != other->channel) continue;
+            use->readers.items[i] = other;
+            replaced->readers.items[k] = reader;
+            if (use->items == reader) use->items = other;
+        }
+}
+
+void quern__system_take_over(quern__system *successor, quern__system *replaced)
+{
+    exchange_readers(&successor->events, &replaced->events);
+    if (successor->reacts_to != 0 && successor->reaction == NULL) {
+        successor->reaction = replaced->reaction;
+        successor->reaction->query = &successor->query;
+        replaced->reaction = NULL;
+    }
+    quern__system_set_enabled(successor, replaced->is_enabled);
+    if (replaced->query.filter_count > 0) successor->query.seen_version = replaced->query.seen_version;
+    quern__target *target = successor->query.target;
+    if (target != NULL && replaced->query.target != NULL && quern_entity_is_null(target->entity))
+        target->entity = replaced->query.target->entity;
+    successor->due_seconds = replaced->due_seconds;
+    successor->elapsed_seconds = replaced->elapsed_seconds;
+    successor->delta_seconds = replaced->delta_seconds;
+    /* the statistics of the last frame */
+    successor->is_active = replaced->is_active;
+    successor->view_count = replaced->view_count;
+    successor->entity_count = replaced->entity_count;
+    successor->command_count = replaced->command_count;
+    successor->step_view_count = replaced->step_view_count;
+    successor->step_entity_count = replaced->step_entity_count;
 }
 
 void quern__system_set_enabled(quern__system *system, bool enabled)

@@ -118,6 +118,10 @@ typedef enum every_feature {
     EVERY_USES_ARCHIVE,
     EVERY_USES_SESSION,
     EVERY_USES_JSON,
+    EVERY_USES_REPLACED_SYSTEM, /* by the same definition */
+    EVERY_USES_NEW_SYSTEM,      /* one that was removed and added again */
+    EVERY_USES_REPLACED_REACTION,
+    EVERY_USES_NEW_REACTION,
     EVERY_FEATURES
 } every_feature;
 
@@ -251,6 +255,11 @@ void every_model_capture(uint32_t number, quern_entity root, const char *const *
 /* The reactions of the schedule begin to watch. Everything before counts as seen. */
 void every_model_begin_schedule(void);
 
+/* Between frames: removes and adds again. What a change filter, a reaction or a reader has not seen goes. */
+void every_model_renew_system(uint32_t system);
+void every_model_renew_reaction(uint32_t reaction);
+void every_model_skip_events(uint32_t reader);
+
 /* Between frames: enables or disables. */
 void every_model_enable_system(uint32_t system, bool is_enabled);
 void every_model_enable_reaction(uint32_t reaction, bool is_enabled);
@@ -330,7 +339,8 @@ typedef struct every_scene {
     /* the entities that are alive when a frame begins, in the order of their ids */
     quern_entity known[EVERY_MOST_KNOWN];
     uint32_t known_count;
-    atomic_ullong observed; /* a sum over all that callbacks have seen */
+    uint64_t schedule_features; /* how the schedule was changed before the frame */
+    atomic_ullong observed;     /* a sum over all that callbacks have seen */
 } every_scene;
 
 extern every_scene every;

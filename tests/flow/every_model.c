@@ -90,6 +90,10 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "archive",
     "session",
     "json",
+    "replaced system",
+    "new system",
+    "replaced reaction",
+    "new reaction",
 };
 
 enum {
@@ -144,6 +148,7 @@ typedef struct state {
     copy copies[MAX_COPIES];
     uint32_t copy_count;
     bool is_system_off[EVERY_SYSTEMS], is_reaction_off[EVERY_REACTIONS];
+    uint32_t order[EVERY_SYSTEMS];     /* systems in the order of registration */
     every_change waiting[MAX_WAITING]; /* commands of the world itself */
     uint32_t waiting_count;
 } state;
@@ -1004,10 +1009,13 @@ bool every_model_matches(const every_terms *terms, int entity)
 static bool must_visit[MAX_ENTITIES][EVERY_SYSTEMS];
 static uint32_t begun; /* systems of the phase that have begun, one bit each */
 
-/* The systems of the phase up to `last` begin: what they have to visit is known now. */
+/* The systems of the phase up to `last` begin: what they have to visit is known now. last: EVERY_SYSTEMS for all. */
 static void begin_systems(uint32_t last)
 {
-    for (uint32_t s = 0; s <= last && s < system_count; s++) {
+    bool is_last = false;
+    for (uint32_t k = 0; k < system_count && !is_last; k++) {
+        const uint32_t s = it->order[k];
+        is_last = s == last;
         if (phases[s] != phase || every_has(begun, s)) continue;
         begun |= BIT(s);
         for (int i = 0; i < it->entity_count; i++) {
@@ -1040,7 +1048,7 @@ static const char *describe(const every_terms *terms, int entity)
 
 static void end_systems(void)
 {
-    begin_systems(system_count);
+    begin_systems(EVERY_SYSTEMS);
     begun = 0;
     for (uint32_t s = 0; s < system_count; s++)
         for (int i = 0; i < it->entity_count && phases[s] == phase; i++) {
@@ -1105,6 +1113,33 @@ void every_model_begin_frame(void)
     if (expected_count > 0) return;
     mode = SYSTEMS;
     phase = 0;
+}
+
+void every_model_renew_system(uint32_t system)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < system_count; k++)
+        if (it->order[k] != system) it->order[count++] = it->order[k];
+    it->order[count] = system;
+    it->is_system_off[system] = false;
+    for (int i = 0; i < it->entity_count; i++)
+        it->entities[i].stale |= BIT(system);
+}
+
+void every_model_renew_reaction(uint32_t reaction)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < it->copy_count; i++)
+        if (it->copies[i].reaction != reaction) it->copies[count++] = it->copies[i];
+    it->copy_count = count;
+    it->is_reaction_off[reaction] = false;
+    for (int i = 0; i < it->entity_count; i++)
+        it->entities[i].is_added[reaction] = it->entities[i].is_set[reaction] = false;
+}
+
+void every_model_skip_events(uint32_t reader)
+{
+    it->positions[reader] = it->event_count;
 }
 
 void every_model_enable_system(uint32_t system, bool is_enabled)
@@ -1496,6 +1531,8 @@ void every_model_open(const every_terms *system_terms, const uint32_t *system_ph
     reaction_count = reactions_count;
     it = calloc(1, sizeof *it);
     cr_assert_not_null(it);
+    for (uint32_t s = 0; s < systems_count; s++)
+        it->order[s] = s;
     recorded_count = 0;
     change_count = 0;
     mode = PROGRAM;

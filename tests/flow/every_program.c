@@ -1080,45 +1080,60 @@ void every_draw_program(void)
         draw_terms(&reactions[r], &random, true);
 }
 
+static quern_system_def def_of_system(uint32_t s)
+{
+    static char name[16];
+    snprintf(name, sizeof name, "system %u", (unsigned)s);
+    quern_system_def def = system_def(name, run_plain);
+    def.phase = system_phases[s];
+    def.user_data = (void *)(uintptr_t)s;
+    def.emits[0] = event;
+    if (s == LOOKING) {
+        def.run = run_looking;
+        def.terms[0] = quern_term_read(every.types.types[EVERY_ID]);
+        def.write_lookups[0].component = every.types.types[EVERY_NUMBER];
+        def.relations[0] = every.types.relations[0];
+    } else if (s == EXCLUSIVE) {
+        def.run = run_exclusive;
+        def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    } else if (s == READING) {
+        def.run = run_reading;
+        def.end = end_reading;
+        def.items = event;
+    } else if (s == LISTENING) {
+        def.run = run_listening;
+        def.reads_events[0] = event;
+    } else {
+        every_terms terms = systems[s];
+        terms.target = quern_entity_null(); /* chosen later, by choose_target */
+        list_terms(&terms, def.terms);
+        if (systems[s].is_whole) def.flags |= QUERN_SYSTEM_WHOLE_CHUNKS;
+        if (systems[s].is_by_level) def.levels = every.types.relations[0];
+    }
+    return def;
+}
+
+static quern_system_def def_of_reaction(uint32_t r)
+{
+    static char name[16];
+    snprintf(name, sizeof name, "reaction %u", (unsigned)r);
+    quern_system_def def = system_def(name, run_reaction);
+    def.begin = begin_reaction;
+    def.user_data = (void *)(uintptr_t)r;
+    def.emits[0] = event;
+    def.reacts_to = reactions[r].triggers;
+    list_terms(&reactions[r], def.terms);
+    return def;
+}
+
 static void add_systems(void)
 {
-    char name[16];
-    for (uintptr_t s = 0; s <= LISTENING; s++) {
-        snprintf(name, sizeof name, "system %u", (unsigned)s);
-        quern_system_def def = system_def(name, run_plain);
-        def.phase = system_phases[s];
-        def.user_data = (void *)s;
-        def.emits[0] = event;
-        if (s == LOOKING) {
-            def.run = run_looking;
-            def.terms[0] = quern_term_read(every.types.types[EVERY_ID]);
-            def.write_lookups[0].component = every.types.types[EVERY_NUMBER];
-            def.relations[0] = every.types.relations[0];
-        } else if (s == EXCLUSIVE) {
-            def.run = run_exclusive;
-            def.flags = QUERN_SYSTEM_EXCLUSIVE;
-        } else if (s == READING) {
-            def.run = run_reading;
-            def.end = end_reading;
-            def.items = event;
-        } else if (s == LISTENING) {
-            def.run = run_listening;
-            def.reads_events[0] = event;
-        } else {
-            list_terms(&systems[s], def.terms);
-            if (systems[s].is_whole) def.flags |= QUERN_SYSTEM_WHOLE_CHUNKS;
-            if (systems[s].is_by_level) def.levels = every.types.relations[0];
-        }
+    for (uint32_t s = 0; s <= LISTENING; s++) {
+        const quern_system_def def = def_of_system(s);
         system_handles[s] = setup_system(every.schedule, &def);
     }
-    for (uintptr_t r = 0; r < EVERY_REACTIONS; r++) {
-        snprintf(name, sizeof name, "reaction %u", (unsigned)r);
-        quern_system_def def = system_def(name, run_reaction);
-        def.begin = begin_reaction;
-        def.user_data = (void *)r;
-        def.emits[0] = event;
-        def.reacts_to = reactions[r].triggers;
-        list_terms(&reactions[r], def.terms);
+    for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
+        const quern_system_def def = def_of_reaction(r);
         reaction_handles[r] = setup_system(every.schedule, &def);
     }
 }
@@ -1327,6 +1342,64 @@ static void switch_systems(bool is_after)
     }
 }
 
+/* Replaces a system by one with the same definition: nothing else may change. */
+static void replace_system(quern_system system, const quern_system_def *def)
+{
+    quern_result result = quern_schedule_replace_system(every.schedule, system, def);
+    if (every.failing != NULL && result == QUERN_ERROR_OUT_OF_MEMORY) {
+        every.failed_count++;
+        failing_allocator_pause(every.failing, true);
+        result = quern_schedule_replace_system(every.schedule, system, def);
+        failing_allocator_pause(every.failing, false);
+    }
+    must(result);
+}
+
+/* Removes a system, and adds it again as the last one. */
+static quern_system renew_system(quern_system system, const quern_system_def *def)
+{
+    must(quern_schedule_remove_system(every.schedule, system));
+    if (every.failing != NULL) failing_allocator_pause(every.failing, true);
+    const quern_system renewed = setup_system(every.schedule, def);
+    if (every.failing != NULL) failing_allocator_pause(every.failing, false);
+    cr_assert_neq(renewed.bits, system.bits);
+    return renewed;
+}
+
+/* Replaces systems and reactions, or removes them and adds them again. A frame of a history that is restored does not know
+ * the new ones, so no frame that runs twice may follow another one that renews (repeat_frames in test_every.c). */
+static void change_systems(void)
+{
+    random_source random = {every_mix(every.seed ^ every_mix(every.frame * 31 + 5))};
+    const uint32_t renew_percent = every.frame % 3 == 1 ? 0 : 12;
+    every.schedule_features = 0;
+    for (uint32_t s = 0; s <= LISTENING; s++) {
+        const quern_system_def def = def_of_system(s);
+        if (random_chance(&random, renew_percent)) {
+            system_handles[s] = renew_system(system_handles[s], &def);
+            every.schedule_features |= every_bit(EVERY_USES_NEW_SYSTEM);
+            if (s < PLAIN_SYSTEMS) is_off[s] = false;
+            if (every.is_modelled) every_model_renew_system(s);
+            if (every.is_modelled && s >= READING) every_model_skip_events(s - READING);
+        } else if (random_chance(&random, 20)) {
+            replace_system(system_handles[s], &def);
+            every.schedule_features |= every_bit(EVERY_USES_REPLACED_SYSTEM);
+        }
+    }
+    for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
+        const quern_system_def def = def_of_reaction(r);
+        if (random_chance(&random, renew_percent)) {
+            reaction_handles[r] = renew_system(reaction_handles[r], &def);
+            every.schedule_features |= every_bit(EVERY_USES_NEW_REACTION);
+            is_off[PLAIN_SYSTEMS + r] = false;
+            if (every.is_modelled) every_model_renew_reaction(r);
+        } else if (random_chance(&random, 20)) {
+            replace_system(reaction_handles[r], &def);
+            every.schedule_features |= every_bit(EVERY_USES_REPLACED_REACTION);
+        }
+    }
+}
+
 /* Chooses the target with the most sources of several. */
 static void choose_target(actor *by)
 {
@@ -1353,6 +1426,7 @@ static void tidy(void)
 void every_play_between(quern_jobs *jobs)
 {
     memset(reaction_runs, 0, sizeof reaction_runs);
+    change_systems();
     if (every.failing != NULL) failing_allocator_pause(every.failing, true);
     switch_systems(false);
     tidy();

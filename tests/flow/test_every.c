@@ -3,8 +3,8 @@
 /* Test labels: threaded */
 /* One random program that draws everything together: calls, commands for entities and whole views, prefabs, relations
  * of all kinds, names, required components, toggles, disabled trees, accumulated values, events, reactions with old
- * values, hooks, change filters, up-terms, levels and target terms; and after frames histories, deltas, archives,
- * sessions and JSON. One run is compared with a serial model (every_model.c), the others with that run, at every thread
+ * values, hooks, change filters, up-terms, levels and target terms; before frames, systems and reactions that are
+ * replaced, or removed and added again; and after frames histories, deltas, archives, sessions and JSON. One run is compared with a serial model (every_model.c), the others with that run, at every thread
  * count and in every style, and after failed allocations. A table counts the pairs of features that were drawn together.
  *
  * QUERN_EVERY_SEED=N in the environment plays that seed alone. */
@@ -295,7 +295,7 @@ static void play_with_model(void)
         every_model_compare(every.world, true, NULL);
         if (has_history) must(quern_history_save(history, at + 1, NULL));
         features |= check_elsewhere();
-        every_model_count_pairs(features);
+        every_model_count_pairs(features | every.schedule_features);
     }
     change_count += every_model_change_count();
     quern_delta_applier_destroy(applier);

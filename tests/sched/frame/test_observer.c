@@ -137,6 +137,8 @@ static uint64_t system_time_ns(const quern__frame_observer *observer, const quer
     return system->index + 7u;
 }
 
+static void forget_system(quern__frame_observer *observer, const quern__system *system) {}
+
 static const quern__frame_observer_calls calls = {.prepare = prepare,
                                                   .prepare_pass = prepare_pass,
                                                   .begin_frame = begin_frame,
@@ -155,7 +157,8 @@ static const quern__frame_observer_calls calls = {.prepare = prepare,
                                                   .begin_loop = begin_loop,
                                                   .end_loop = end_loop,
                                                   .end_part = end_part,
-                                                  .system_time_ns = system_time_ns};
+                                                  .system_time_ns = system_time_ns,
+                                                  .forget_system = forget_system};
 
 static void increment(quern_context *context, const quern_view *view)
 {

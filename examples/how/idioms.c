@@ -186,6 +186,13 @@ static void copy_ghost(void)
         quern_world_destroy(worlds[i]);
 }
 
+static void change_systems(quern_schedule *schedule, const quern_system_def *other)
+{
+    const quern_system fall_system = quern_schedule_find_system(schedule, "fall");
+    QUERN_MUST(quern_schedule_replace_system(schedule, fall_system, other)); /* keeps its place and state */
+    QUERN_MUST(quern_schedule_remove_system(schedule, fall_system));
+}
+
 int main(void)
 {
     Types types;
@@ -212,6 +219,9 @@ int main(void)
     for (int frame = 0; frame < 3; frame++)
         QUERN_MUST(quern_schedule_run(schedule, jobs, 1.0 / 60));
     copy_ghost();
+    const quern_system_def other = {.run = draw_moved,
+                                    .terms = {quern_term_read(QUERN_ID(world, Position))}};
+    change_systems(schedule, &other);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);

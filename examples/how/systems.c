@@ -175,6 +175,14 @@ static quern_schedule *create_schedule(quern_world *world)
     return schedule;
 }
 
+static void flee(quern_context *context, const quern_view *view)
+{
+    Place *places = QUERN_COLUMN(view, 0, Place);
+    (void)context;
+    for (uint32_t i = 0; i < view->count; i++)
+        places[i].x += 1;
+}
+
 static void order(quern_schedule *schedule, quern_resource keys)
 {
     QUERN_MUST(QUERN_ADD_SYSTEM(schedule, explode, .after = {"throw_bombs"}));
@@ -188,6 +196,14 @@ static void pause(quern_schedule *schedule, bool is_paused)
 {
     const quern_system wandering = quern_schedule_find_system(schedule, "wander");
     QUERN_MUST(quern_schedule_set_system_enabled(schedule, wandering, !is_paused));
+}
+
+static void load_mod(quern_schedule *schedule, quern_world *world)
+{
+    const quern_system_def other = {.run = flee, .terms = {quern_term_write(QUERN_ID(world, Place))}};
+    const quern_system wandering = quern_schedule_find_system(schedule, "wander");
+    QUERN_MUST(quern_schedule_replace_system(schedule, wandering, &other)); /* keeps its place */
+    QUERN_MUST(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "hurt")));
 }
 
 static void play(quern_world *world, quern_schedule *schedule, quern_resource keys)
@@ -261,6 +277,8 @@ int main(void)
     add_sum(schedule, world);
     add_draw(schedule);
     pause(schedule, true);
+    play(world, schedule, keys);
+    load_mod(schedule, world);
     play(world, schedule, keys);
     printf("the test of explode: %s\n", test_explode() == 0 ? "passed" : "failed");
     printf("shuffled runs: %s\n", run_shuffled(0) == run_shuffled(7) ? "equal" : "different");

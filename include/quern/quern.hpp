@@ -35,6 +35,7 @@
 #include <quern/type_name.hpp>
 
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <tuple>
@@ -1487,6 +1488,10 @@ struct phase {
 struct flags {
     uint32_t bits; /**< The flags. */
 };
+/** Makes a system replace the one that has its name, if the schedule has one: `app.add("move", lambda, quern::replaces)`.
+ * Otherwise it is added. See quern_schedule_replace_system. */
+struct replaces_option {};
+inline constexpr replaces_option replaces{}; /**< The option. */
 /** Seconds from one run of the system to the next. */
 struct interval {
     double seconds; /**< Length of the interval. */
@@ -1659,6 +1664,10 @@ inline quern_result apply(const flags &option, quern_world *, quern_system_def *
 {
     def->flags |= option.bits;
     return QUERN_OK;
+}
+inline quern_result apply(const replaces_option &, quern_world *, quern_system_def *)
+{
+    return QUERN_OK; /* schedule::finish looks for it */
 }
 inline quern_result apply(const interval &option, quern_world *, quern_system_def *def)
 {
@@ -2175,7 +2184,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, any, disabled,
      * changed, term, target, along, levels, lookup, lookup_write, looks_up, reads_resource, writes_resource,
      * uses_resource, reads_relation, reads_events, emits, run_if, at_begin, at_end, after, before, phase, flags,
-     * interval, reacts_to.
+     * interval, reacts_to, replaces.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>
     QUERN__CPP_NODISCARD quern_result add(const char *name, F &&f, const Options &...options)
@@ -2244,6 +2253,19 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     }
     /** Returns whether a system is enabled. */
     bool is_enabled(quern_system system) const { return quern_schedule_is_system_enabled(raw_, system); }
+    /** Removes a system, and destroys its lambda; see quern_schedule_remove_system. The option quern::replaces replaces
+     * one. */
+    QUERN__CPP_NODISCARD quern_result remove_system(quern_system system)
+    {
+        const quern_result result = quern_schedule_remove_system(raw_, system);
+        if (result == QUERN_OK) forget_callback(system, callbacks_.size());
+        return check(result);
+    }
+    /** Replaces the list of phases; see quern_schedule_set_phases. */
+    QUERN__CPP_NODISCARD quern_result set_phases(std::initializer_list<const char *> names)
+    {
+        return check(quern_schedule_set_phases(raw_, names.begin(), static_cast<uint32_t>(names.size())));
+    }
     /** Sets the target of the option quern::target of a system; see quern_schedule_set_target. */
     QUERN__CPP_NODISCARD quern_result set_target(quern_system system, quern_entity target)
     {
@@ -2280,19 +2302,43 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         def->name = name;
         (void)((result = detail::apply(options, world_, def), result == QUERN_OK) && ...);
         if (result != QUERN_OK) return check(result);
+        constexpr bool is_replacing = (std::is_same<Options, replaces_option>::value || ... || false);
+        const std::size_t count = callbacks_.size();
         if constexpr (!std::is_empty<type>::value) {
-            callbacks_.emplace_back(new type(std::forward<F>(f)),
-                                    [](void *held) { delete static_cast<type *>(held); });
-            def->user_data = callbacks_.back().get();
+            callbacks_.push_back({holder(new type(std::forward<F>(f)),
+                                         [](void *held) { delete static_cast<type *>(held); }),
+                                  quern_system{}});
+            def->user_data = callbacks_.back().lambda.get();
         }
-        result = quern_schedule_add_system(raw_, def, nullptr);
-        if constexpr (!std::is_empty<type>::value)
+        quern_system system{};
+        if (is_replacing && name != nullptr) system = find(name);
+        const bool is_known = system.bits != 0;
+        result = is_known ? quern_schedule_replace_system(raw_, system, def)
+                          : quern_schedule_add_system(raw_, def, &system);
+        if constexpr (!std::is_empty<type>::value) {
+            callbacks_.back().system = system;
             if (result != QUERN_OK) callbacks_.pop_back();
+        }
+        if (result == QUERN_OK && is_known) forget_callback(system, count);
         return check(result);
     }
 
+    /* Destroys the lambda of a system among the first `count`. */
+    void forget_callback(quern_system system, std::size_t count)
+    {
+        for (std::size_t i = 0; i < count; i++)
+            if (callbacks_[i].system.bits == system.bits) {
+                callbacks_.erase(callbacks_.begin() + static_cast<std::ptrdiff_t>(i));
+                return;
+            }
+    }
+
     quern_world *world_ = nullptr;
-    std::vector<holder> callbacks_; /* lambdas that capture something, in the order of their systems */
+    struct owned_callback {
+        holder lambda;
+        quern_system system;
+    };
+    std::vector<owned_callback> callbacks_; /* lambdas that capture something */
 };
 
 /* ----------------------------------------------------------------------------------------------- app */
@@ -2363,6 +2409,8 @@ class app : public world {
     {
         return schedule_.add_events(name, std::forward<F>(f), options...);
     }
+    /** Removes a system; see quern::schedule::remove_system. */
+    quern_result remove_system(quern_system system) { return schedule_.remove_system(system); }
     /** Runs frames of delta_seconds each on all threads, up to the first that fails; see quern_schedule_run. Without a
      * pool, if it could not be created, frames run on the calling thread. */
     quern_result run(double delta_seconds, uint64_t frame_count = 1)

@@ -246,11 +246,11 @@ quern_result(quern__schedule_fail_system)(const quern_schedule *schedule, quern_
     const quern__system_slot *slot =
         number > 0 && number <= schedule->plan.slots.count ? schedule->plan.slots.items[number - 1] : NULL;
     if (slot != NULL && handle.bits >> QUERN__SYSTEM_INDEX_BITS < slot->generation)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the system '%s' of the handle was removed%s",
-                           function, slot->name,
-                           slot->system != NULL ? "; the system that has its name now has another handle "
-                                                  "(quern_schedule_find_system)"
-                                                : ": add it again, and use the new handle");
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the system '%s' of the handle was removed: if it was added again, use its new "
+            "handle (quern_schedule_find_system)",
+            function, slot->name);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: no system has the handle %u; the schedule has %u systems", function,
                        handle.bits, schedule->plan.systems.count);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace game {
 
@@ -240,6 +241,40 @@ static void systems_are_switched()
     EXPECT(schedule.run(nullptr, 0.25) == QUERN_OK && sum == 3);
 }
 
+static void systems_are_removed_and_replaced()
+{
+    quern::app app;
+    static int sum;
+    auto owned = std::make_shared<int>(1); /* counts the lambdas that are kept */
+    app.add_once("a", [owned](quern::context) { sum += *owned; });
+    app.add_once("b", [owned](quern::context) { sum += 10 * *owned; });
+    EXPECT(owned.use_count() == 3);
+    app.run(1);
+    EXPECT(sum == 11);
+    const quern_system a = app.schedule().find("a");
+    app.add_once(
+        "a", [owned](quern::context) { sum += 100 * *owned; }, quern::replaces);
+    EXPECT(owned.use_count() == 3 && app.schedule().find("a").bits == a.bits);
+    app.run(1);
+    EXPECT(sum == 121);
+    app.add_once(
+        "a", [](quern::context) { sum += 1000; }, quern::replaces);
+    EXPECT(owned.use_count() == 2);
+    app.remove_system(app.schedule().find("b"));
+    EXPECT(owned.use_count() == 1);
+    app.run(1);
+    EXPECT(sum == 1121);
+    app.add_once(
+        "c", [owned](quern::context) { sum += 10000 * *owned; }, quern::replaces, quern::phase{0});
+    EXPECT(owned.use_count() == 2);
+    EXPECT(app.schedule().set_phases({"early", "update"}) == QUERN_OK);
+    app.run(1);
+    EXPECT(sum == 12121);
+    quern::world world;
+    quern::schedule schedule(world);
+    EXPECT(schedule.remove_system(a) == QUERN_ERROR_INVALID_ARGUMENT);
+}
+
 static void entities_have_names_and_are_disabled()
 {
     quern::app app;
@@ -422,6 +457,7 @@ int main()
     terms_are_options();
     handles_and_relations_are_options();
     systems_are_switched();
+    systems_are_removed_and_replaced();
     entities_have_names_and_are_disabled();
     prefabs_and_worlds_are_copied();
     parts_of_worlds_are_saved();

@@ -889,12 +889,7 @@ static quern_result build_resource(quern__history *history, const quern__resourc
             type->name);
     *out_page = quern__page_allocate(&history->store, type->size_bytes);
     if (*out_page == 0) return quern__history_fail_memory("a resource");
-    quern__page_entry *entry = &history->store.pages.items[*out_page];
-    quern__type_copy(type, entry->memory, resource->value, 1);
-    if (quern__hooks_exist(&type->hooks)) {
-        entry->type = type;
-        entry->value_count = 1;
-    }
+    quern__type_copy(type, quern__page_memory(&history->store, *out_page), resource->value, 1);
     return QUERN_OK;
 }
 
@@ -915,10 +910,18 @@ quern_result quern__build_resources(quern__history *history, quern__snapshot *sn
     return result;
 }
 
+/* Destroys the values with the types of the world: the entry of a page cannot name the type, because resources move in
+ * memory when others are registered. Each page of a value is in one list only. */
 void quern__release_saved_resources(quern__history *history, const quern__snapshot *snapshot)
 {
-    for (uint32_t i = 0; i < snapshot->resource_count; i++)
-        quern__page_release(&history->store, quern__pages_in(history, snapshot->resources)[i]);
+    for (uint32_t i = 0; i < snapshot->resource_count; i++) {
+        const quern__page page = quern__pages_in(history, snapshot->resources)[i];
+        if (page == 0) continue; /* the snapshot was built only in part */
+        assert(history->store.reference_counts.items[page] == 1);
+        quern__type_destroy(&history->world->resources.list.items[i].type,
+                            quern__page_memory(&history->store, page), 1);
+        quern__page_release(&history->store, page);
+    }
 }
 
 void quern__restore_resources(quern__history *history, const quern__snapshot *snapshot)

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,6 +300,24 @@ Test(redefine, prefabs_and_frames_of_a_history_are_copied_by_the_new_hooks)
     cr_assert_eq(*get(entity)->text, 1);
     cr_assert_not(quern_entity_is_alive(world, instance));
     quern_history_destroy(history);
+}
+
+Test(redefine, saved_resources_are_destroyed_by_their_hooks_after_resources_have_moved)
+{
+    quern_history *history;
+    must(quern_history_create(world, NULL, &history));
+    must(quern_history_save(history, 1, NULL));
+    const uint32_t copied_count = modules[0].copy_count, destroyed_count = modules[0].destroy_count;
+    cr_assert_gt(copied_count, 0);
+    for (uint32_t i = 0; i < 64; i++) { /* the array of resources grows */
+        char name[16];
+        quern_resource ignored;
+        snprintf(name, sizeof name, "number %u", i);
+        must(
+            quern_resource_register(world, &(quern_resource_def){.name = name, .size_bytes = 4}, &ignored));
+    }
+    quern_history_destroy(history);
+    cr_assert_eq(modules[0].destroy_count, destroyed_count + 1);
 }
 
 static uint32_t removed_kind;

@@ -11,6 +11,7 @@
 #include "core/world/world_internal.h"
 
 #include <quern/commands.h>
+#include <quern/loader.h>
 #include <quern/shorthand.h>
 
 #include <stdlib.h>
@@ -58,16 +59,24 @@ quern_result quern__world_get_type(quern_world *world, const quern_value *type, 
                                    quern_component *out_component)
 {
     if (world == NULL) return quern__fail_null(macro, "world");
-    const quern_result result = find(&world->storage.components, type, macro, out_component);
-    if (result != QUERN_OK || out_component->bits != 0) return result;
-    if (type->size_bytes == QUERN__ANY_SIZE) return fail_unknown(&world->storage.components, type, macro);
     const char *name = name_of_type(type->type_name);
-    return quern_component_register(world,
-                                    &(quern_component_def){.name = name,
-                                                           .size_bytes = type->size_bytes,
-                                                           .alignment_bytes = type->alignment_bytes,
-                                                           .type_name = name},
-                                    out_component);
+    const quern_component_def def = {.name = name,
+                                     .size_bytes = type->size_bytes,
+                                     .alignment_bytes = type->alignment_bytes,
+                                     .type_name = name};
+    const bool has_size = type->size_bytes != QUERN__ANY_SIZE;
+    const quern_loader *loader = world->loader;
+    quern_result result = QUERN_OK;
+    if (loader != NULL && has_size) {
+        *out_component = quern__components_find(&world->storage.components, name);
+        if (out_component->bits != 0)
+            result =
+                loader->use_type(loader->user_data, QUERN_TYPE_COMPONENT, out_component->bits, &def, false);
+    } else {
+        result = find(&world->storage.components, type, macro, out_component);
+    }
+    if (result != QUERN_OK || out_component->bits != 0) return result;
+    return has_size ? quern_component_register(world, &def, out_component) : fail_unknown(&world->storage.components, type, macro);
 }
 
 static quern_result find_recorded(quern_commands *commands, const quern_value *type, const char *macro,
@@ -206,6 +215,8 @@ static type_place place_of(quern_world *world, quern_type_kind kind, uint32_t bi
 
 uint32_t quern__world_find_type(const quern_world *world, quern_type_kind kind, uint64_t type_id)
 {
+    if (world->loader != NULL)
+        return 0; /* found by name, and compared by the loader in quern__world_use_type */
     if (kind == QUERN_TYPE_COMPONENT)
         return quern__type_ids_find(&world->storage.components.type_ids, type_id);
     if (kind == QUERN_TYPE_RESOURCE) return quern__type_ids_find(&world->resources.type_ids, type_id);
@@ -215,6 +226,8 @@ uint32_t quern__world_find_type(const quern_world *world, quern_type_kind kind, 
 quern_result quern__world_use_type(const quern_world *world, quern_type_kind kind, uint32_t bits,
                                    const quern_component_def *type)
 {
+    const quern_loader *loader = world->loader;
+    if (loader != NULL) return loader->use_type(loader->user_data, kind, bits, type, true);
     quern_world *const changed = (quern_world *)(uintptr_t)world;
     const type_place place = place_of(changed, kind, bits);
     const quern_result result = quern__type_check_usable(place.type, type, place.what);

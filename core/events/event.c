@@ -7,6 +7,8 @@
 #include "core/base/containers.h"
 #include "core/base/handle.h"
 
+#include <quern/loader.h>
+
 #include <stdio.h>
 
 /* ------------------------------------------------------------------------------------------- registry */
@@ -139,6 +141,9 @@ quern_result quern_event_register(quern_world *world, const quern_event_def *def
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(def);
     QUERN__NEED(out_event);
+    if (world->loader != NULL)
+        return world->loader->register_type(world->loader->user_data, QUERN_TYPE_EVENT, def,
+                                            &out_event->bits);
     quern__channel *channel = NULL;
     quern_result result = channel_create(world, def, &channel);
     if (result != QUERN_OK) return quern__in_call(result, __func__);

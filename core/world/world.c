@@ -5,6 +5,8 @@
 #include "core/base/containers.h"
 #include "core/storage/change.h"
 
+#include <quern/loader.h>
+
 quern_result quern__world_fail_locked(const char *function)
 {
     return quern__fail(QUERN_ERROR_WORLD_LOCKED,
@@ -85,6 +87,9 @@ quern_result quern_component_register(quern_world *world, const quern_component_
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(def);
     QUERN__NEED(out_component);
+    if (world->loader != NULL)
+        return world->loader->register_type(world->loader->user_data, QUERN_TYPE_COMPONENT, def,
+                                            &out_component->bits);
     for (uint32_t i = 0; i < QUERN_MAX_REQUIRED; i++)
         if (def->required[i].bits != 0 &&
             quern__component_index(def->required[i]) == world->storage.disabled_index)
@@ -275,6 +280,9 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(def);
     QUERN__NEED(out_resource);
+    if (world->loader != NULL)
+        return world->loader->register_type(world->loader->user_data, QUERN_TYPE_RESOURCE, def,
+                                            &out_resource->bits);
     quern__resources *resources = &world->resources;
     const quern_allocator *allocator = &world->storage.allocator;
     quern_result result = quern__check_name(def->name, "resource");
@@ -383,4 +391,23 @@ void quern__resources_release(quern__resources *resources, const quern_allocator
     }
     quern__array_release(allocator, &resources->list);
     quern__type_ids_release(&resources->type_ids, allocator);
+}
+
+/* ------------------------------------------------------------------------------------------- loaders */
+
+quern_result quern_world_set_loader(quern_world *world, const quern_loader *loader)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    if (loader != NULL &&
+        (loader->register_type == NULL || loader->use_type == NULL || loader->add_system == NULL))
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: a function of the loader is NULL: set all three",
+                           __func__);
+    world->loader = loader;
+    return QUERN_OK;
+}
+
+const quern_loader *quern_world_loader(const quern_world *world)
+{
+    QUERN__NEED_OR(world, NULL);
+    return world->loader;
 }

@@ -99,6 +99,7 @@ struct quern_world {
     uint32_t user_count; /* number of objects that refer to the world, also of those listed below */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
     quern_world_user *first_user;          /* the last one that was registered */
+    const struct quern_loader *loader;     /* receives what set-up code registers; NULL: the world does */
 
     /* Removal of empty archetypes at sync points; see core/entities/world_life.c. */
     uint32_t removal_count; /* archetypes that the world must have for it; UINT32_MAX: it is disabled */

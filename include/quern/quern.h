@@ -53,6 +53,7 @@
 #include <quern/history.h>   /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
+#include <quern/loader.h>    /* IWYU pragma: export */
 #include <quern/name.h>      /* IWYU pragma: export */
 #include <quern/parallel.h>  /* IWYU pragma: export */
 #include <quern/prefab.h>    /* IWYU pragma: export */

@@ -1738,6 +1738,7 @@ template <typename T, void destroy(T *)> class owner {
 
   protected:
     explicit owner(bool ends) : ends_(ends) {}
+    explicit owner(T *raw) : raw_(raw) {}
     quern_result check(quern_result result) const
     {
 #ifndef QUERN_CPP_EXCEPTIONS
@@ -1763,6 +1764,8 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     world() : world(quern_world_def{}, false) {}
     /** Creates a world by its definition; see quern_world_create. */
     explicit world(const quern_world_def &def) : world(def, false) {}
+    /** Takes over a world of the C interface, and destroys it with the object. */
+    explicit world(quern_world *raw) : owner(raw) {}
 
     /** Returns the component of a type; registers it on first use. Null on failure. */
     template <typename T> quern_component component()
@@ -2167,6 +2170,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     {
         (void)check(quern_schedule_create(world, &def, &raw_));
     }
+    /** Takes over a schedule of the C interface, and destroys it with the object. */
+    schedule(quern_world *world, quern_schedule *raw) : owner(raw), world_(world) {}
 
     /** Adds a system from a lambda. Its parameters say what it accesses:
      *
@@ -2251,6 +2256,9 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     {
         return check(quern_schedule_set_system_enabled(raw_, system, enabled));
     }
+    /** Returns the pointer of the C interface, and leaves the schedule to the caller. The lambdas of its systems still
+     * belong to the object. */
+    quern_schedule *release() { return std::exchange(raw_, nullptr); }
     /** Returns whether a system is enabled. */
     bool is_enabled(quern_system system) const { return quern_schedule_is_system_enabled(raw_, system); }
     /** Removes a system, and destroys its lambda; see quern_schedule_remove_system. The option quern::replaces replaces

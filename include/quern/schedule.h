@@ -310,6 +310,16 @@ QUERN_API quern_result quern_schedule_remove_system(quern_schedule *schedule, qu
 QUERN_API quern_result quern_schedule_replace_system(quern_schedule *schedule, quern_system system,
                                                      const quern_system_def *def);
 
+/** Moves a system in the order of registration: directly behind another one, or to the beginning if `previous` is null.
+ * Systems that conflict run in this order unless before and after say otherwise. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * (unknown or removed system; a system behind itself), WORLD_LOCKED. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_move_system(quern_schedule *schedule, quern_system system,
+                                                  quern_system previous);
+
+/** Returns the system before a system in the order of registration; null if it is the first one, and, with a message, if
+ * the call is wrong. Threads: any, while no thread modifies the schedule. */
+QUERN_API quern_system quern_schedule_previous_system(const quern_schedule *schedule, quern_system system);
+
 /** Replaces the list of phases between frames: adds, removes and reorders phases. Phases are known by name: those that stay
  * keep their systems, fixed step, remainder and user data, and get their new index, which later definitions use. New
  * phases get the user_data of the schedule. A phase that has systems cannot be left out.

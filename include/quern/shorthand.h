@@ -235,6 +235,14 @@ static inline void quern__must(quern_result result, const char *call, const char
  * call, file and line, and calls abort. For programs that cannot go on after a failure. */
 #define QUERN_MUST(...) (quern__must((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__))
 
+/** Returns a result from the function that contains the macro, unless it is QUERN_OK. For functions that return a
+ * quern_result. */
+#define QUERN_TRY(...)                                     \
+    do {                                                   \
+        const quern_result quern__tried = (__VA_ARGS__);   \
+        if (quern__tried != QUERN_OK) return quern__tried; \
+    } while (0)
+
 /* ---------------------------------------------------------------------------------------- internal */
 
 /* Expands macro(0, Type, name) macro(1, Type, name) ... for tuples (Type, name). */

@@ -7,6 +7,7 @@
 #include "core/query/query_internal.h"
 #include "sched/schedule/compile.h"
 
+#include <quern/loader.h>
 #include <quern/shorthand.h>
 
 #include <float.h>
@@ -200,6 +201,12 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
 {
     QUERN__NEED(schedule);
     QUERN__NEED(def);
+    const quern_loader *loader = schedule->plan.world->loader;
+    if (loader != NULL) {
+        quern_system ignored;
+        return loader->add_system(loader->user_data, schedule, def,
+                                  out_system != NULL ? out_system : &ignored);
+    }
     quern_result result = check_add(schedule, def);
     if (result != QUERN_OK) return quern__message_add_call(result, __func__, NULL);
     quern__system *system = NULL;
@@ -347,6 +354,31 @@ quern_result quern_schedule_replace_system(quern_schedule *schedule, quern_syste
         quern__message_add_call(result, __func__, system->name);
     quern__world_unclaim(schedule->plan.world);
     return result;
+}
+
+quern_result quern_schedule_move_system(quern_schedule *schedule, quern_system handle, quern_system previous)
+{
+    quern__system *system, *other = NULL;
+    quern_result result = find_system(schedule, handle, __func__, &system);
+    if (result == QUERN_OK && previous.bits != 0) result = find_system(schedule, previous, __func__, &other);
+    if (result == QUERN_OK && system == other)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                             "%s: the system '%s' cannot stand behind itself: give another one, or null for the beginning",
+                             __func__, system->name);
+    if (result == QUERN_OK) result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    quern__guards_forget(schedule);
+    quern__plan_move_system(&schedule->plan, system, other);
+    quern__world_unclaim(schedule->plan.world);
+    return QUERN_OK;
+}
+
+quern_system quern_schedule_previous_system(const quern_schedule *schedule, quern_system handle)
+{
+    quern__system *system;
+    if (find_system(schedule, handle, __func__, &system) != QUERN_OK || system->index == 0)
+        return (quern_system){0};
+    return handle_of(schedule->plan.systems.items[system->index - 1]);
 }
 
 /* Finds the place of a phase in the new list; the count if the list lacks it. */

@@ -493,6 +493,22 @@ void quern__plan_replace_system(quern__plan *plan, quern__system *system, quern_
     quern__system_destroy(system);
 }
 
+void quern__plan_move_system(quern__plan *plan, quern__system *system, const quern__system *previous)
+{
+    quern__compile_forget(plan, NULL);
+    uint32_t place = system->index;
+    const uint32_t target = previous == NULL           ? 0
+                            : previous->index < place ? previous->index + 1
+                                                      : previous->index;
+    for (; place != target; place = system->index) {
+        quern__system *other = plan->systems.items[place < target ? place + 1 : place - 1];
+        system->index = other->index;
+        other->index = place;
+        plan->systems.items[system->index] = system;
+        plan->systems.items[place] = other;
+    }
+}
+
 void quern__plan_release_systems(quern__plan *plan)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);

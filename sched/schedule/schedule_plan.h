@@ -450,6 +450,10 @@ void quern__plan_add_system(quern__plan *plan, quern__system *system);
  * NULL. The plan is not compiled afterwards. */
 void quern__plan_replace_system(quern__plan *plan, quern__system *system, quern__system *successor);
 
+/* Moves a system directly behind another one in the order of registration, or to the beginning if that is NULL. The plan is
+ * not compiled afterwards. */
+void quern__plan_move_system(quern__plan *plan, quern__system *system, const quern__system *previous);
+
 /* Destroys the plan's systems. Precondition: the compiled state is released (compile.h). */
 void quern__plan_release_systems(quern__plan *plan);
 

@@ -14,8 +14,8 @@ if(CMAKE_CXX_COMPILER)
 else()
   set(header_suffixes c)
 endif()
-set(quern_kit_headers include/quern/kit/angle.h include/quern/kit/grid.h include/quern/kit/json.h include/quern/kit/random.h
-                      include/quern/kit/transform.h)
+set(quern_kit_headers include/quern/kit/angle.h include/quern/kit/grid.h include/quern/kit/json.h include/quern/kit/live.h
+                      include/quern/kit/live.hpp include/quern/kit/random.h include/quern/kit/transform.h)
 if(TARGET quern_inspect)
   list(APPEND quern_kit_headers include/quern/inspect.h)
 endif()
@@ -30,7 +30,8 @@ foreach(header IN LISTS quern_public_headers quern_kit_headers ITEMS include/que
     list(APPEND header_sources ${source})
   endforeach()
 endforeach()
-set(quern_c_headers ${quern_public_headers} kit/angle.h kit/grid.h kit/json.h kit/random.h kit/transform.h)
+set(quern_c_headers ${quern_public_headers} kit/angle.h kit/grid.h kit/json.h kit/live.h kit/random.h
+                    kit/transform.h)
 list(FILTER quern_c_headers EXCLUDE REGEX "[.]hpp$")
 add_test(NAME headers_msvc COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_msvc_headers.sh ${PROJECT_SOURCE_DIR}
                                    ${quern_c_headers})
@@ -38,7 +39,7 @@ set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
 list(TRANSFORM quern_public_headers REPLACE "^include/quern/" "" OUTPUT_VARIABLE quern_strict_headers)
 add_test(NAME headers_strict
          COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_strict_headers.sh ${PROJECT_SOURCE_DIR} ${quern_strict_headers}
-                 kit/angle.h kit/grid.h kit/json.h kit/netplay.h kit/random.h kit/transform.h)
+                 kit/angle.h kit/grid.h kit/json.h kit/live.h kit/netplay.h kit/random.h kit/transform.h)
 set_tests_properties(headers_strict PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 add_library(quern_headers OBJECT ${header_sources})
 quern_configure_target(quern_headers)

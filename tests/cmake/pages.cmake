@@ -55,6 +55,9 @@ endforeach()
 quern_add_quotes(quotes_commands internals core/record core/playback)
 quern_add_quotes(quotes_examples jobs examples/jobs examples/stream)
 quern_add_quotes(quotes_example kit examples/pages/prefab_json.c examples/pages/transforms.c examples/crane.c examples/near.c examples/netplay.c)
+quern_add_quotes(quotes_example living-code examples/live/sparks.c examples/live/host.c)
+quern_add_page_test(living-code_page_quotes_cpp quote_parts docs/living-code.md -DLANGUAGE=cpp
+                    -DSOURCE=${PROJECT_SOURCE_DIR}/examples/live/sparks.cpp)
 quern_add_quotes(quotes_example prefabs examples/pages/prefabs.c examples/pages/slots.c
                 examples/keep/game/waves.c)
 quern_add_quotes(quotes_example profiling examples/pages/profiling.c examples/watch.c)

@@ -84,6 +84,17 @@ if(KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY AND NOT QUERN_SANITIZE STREQUAL "thre
                          ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
 endif()
 
+# Reloads what the compiler makes, step by step.
+quern_add_program_test(live quern_live_example $<TARGET_FILE:quern_live_example> --check)
+quern_expect(live "\"reloads\": 5")
+quern_add_program_test(live_cpp quern_live_example $<TARGET_FILE:quern_live_example> --check --c++ --threads 3)
+quern_expect(live_cpp "\"reloads\": 5")
+foreach(name live live_cpp)
+  if(TEST ${name} AND CMAKE_CROSSCOMPILING)
+    set_tests_properties(${name} PROPERTIES DISABLED ON) # modules would need the compiler there
+  endif()
+endforeach()
+
 quern_add_program_test(server quern_server ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_server.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_server>)
 

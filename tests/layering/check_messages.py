@@ -18,13 +18,13 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPORTERS = r"\b(?:quern__fail|quern__refuse|quern__report_violation|quern__log|quern_error_set)\("
 ADDERS = re.compile(r"\b(?:quern__in_call|quern__message_add_call|quern__scope_refuse|quern__refuse|quern__commands_fail|"
-                    r"run_call|refuse_handle|quern__context_refuse_handle)\b")
+                    r"run_call|refuse_handle|quern__context_refuse_handle|in_module)\b")
 FORBIDDEN = re.compile(r"\b(?:who|whoever|whom|whose|nobody|somebody|anybody|everybody|besides|likewise|lives|is told|"
                        r"parted)\b", re.IGNORECASE)
 CALL = re.compile(r"(?:%s|quern_\w+|QUERN_\w+)(?:: |$)")
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
 WHITE = r"[ \n]*"
-RETURNS_CALLBACKS = {"quern_hardware_source_default"}  # the functions that use its callbacks add the call
+RETURNS_CALLBACKS = {"quern_hardware_source_default", "quern_live_create"}  # the functions that use its callbacks add the call
 REPEATED = {"check_handles"}  # if it fails on a fast path, the call is repeated on the slow path, which adds its name
 SUBJECT = re.compile(r"(?:a frame|(?:component|system|world) (?:%u|'))")  # of a report that no call caused
 

@@ -1,0 +1,1350 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Living code: modules, their versions, and how a batch of versions takes over.
+ *
+ * A *version* is one loaded copy of a module's file, with the types and systems that its load function has registered. A
+ * reload is a *batch* of versions that are loaded beside the running ones:
+ *
+ *   1. The load functions run. A system takes the place of the one with its name at once; a new definition of a type is
+ *      only noted. No frame runs meanwhile, so code and values of different layouts do not meet.
+ *   2. The systems that no new version has are removed, and the schedule is compiled.
+ *   3. The types are redefined, all of them or none.
+ *   4. The old versions are released.
+ *
+ * A failure takes back what was done. The types come last because the values of a type that is converted there and back may
+ * have lost fields.
+ *
+ * The file is copied before it is loaded: the system returns the library that it has if a path is loaded again, and a
+ * linker that overwrites a loaded file changes running code.
+ *
+ * A library is unloaded when nothing refers to it: neither a running version, nor a type whose hooks are in it. */
+
+#include "kit/live.h"
+
+#include "kit/live_library.h"
+
+#include <quern/loader.h>
+#include <quern/redefine.h>
+#include <quern/shorthand.h>
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LIVE_LEAST_CAPACITY = 8,
+    DEFAULT_SETTLE_MS = 100,
+    REPORT_BYTES = 2048,
+    ERROR_BYTES = 1024,
+    LIVE_MESSAGE_BYTES = 1536
+};
+
+typedef struct live_library {
+    void *handle;
+    uint32_t
+        user_count; /* versions that run or are being loaded, and types whose hooks are in the library */
+    bool is_kept;   /* whether the file stays when the library is unloaded, for quern_live_revert */
+    char path[QUERN__LIVE_PATH_BYTES];
+} live_library;
+
+/* A type that a module has brought into the world. */
+typedef struct live_known {
+    quern_type_kind kind;
+    uint32_t bits; /* the handle */
+    struct quern__live_version
+        *owner;         /* version whose definition the type has; NULL: the version is gone */
+    live_library *code; /* library with the type's hooks; NULL if it has none */
+    char name[QUERN_MAX_NAME_BYTES + 1];
+} live_known;
+
+typedef union live_definition {
+    quern_component_def component;
+    quern_resource_def resource;
+    quern_event_def event;
+} live_definition;
+
+/* A type that the load function of a version has registered. */
+typedef struct live_type {
+    live_known *known; /* NULL: the type belongs to the program */
+    live_definition *def;
+} live_type;
+
+/* A system that the load function of a version has added. */
+typedef struct live_system {
+    quern_system_def *def;
+    quern_system handle;
+} live_system;
+
+typedef struct live_object {
+    void *object;
+    void (*release)(void *object);
+} live_object;
+
+/* An array in memory of the live object. */
+typedef struct live_array {
+    void *items;
+    uint32_t count, capacity;
+} live_array;
+
+typedef struct quern__live_version {
+    struct live_module *module;
+    live_library *library;
+    const quern_live_entry *entry;
+    quern_live_module face; /* what the module's functions receive */
+    live_array types;       /* of live_type */
+    live_array systems;     /* of live_system */
+    live_array objects;     /* of live_object */
+} live_version;
+
+typedef struct live_module {
+    struct quern_live *live;
+    live_version *running; /* NULL only while the module is added */
+    live_version *next;    /* in a batch: the version that is to run */
+    live_library *before;  /* library of the version before, of which the file is kept; NULL: none */
+    uint32_t version_count;
+    quern__live_stamp loaded, seen,
+        refused;             /* stamps of the file: of what runs, as last looked at, and of what failed */
+    uint64_t seen_ns;        /* when the stamp `seen` was read first */
+    quern_live_info info;    /* counts and times of the last reload */
+    quern_live_info pending; /* those of the batch */
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    char path[QUERN__LIVE_PATH_BYTES];
+    char report[REPORT_BYTES];
+    char error[ERROR_BYTES];
+} live_module;
+
+/* A change of the definition of a type, to be made at the end of a batch. */
+typedef struct live_change {
+    live_known *known;
+    live_version *by; /* version whose definition the type gets */
+    const live_definition *def;
+} live_change;
+
+/* A change of the schedule that a batch has made. */
+typedef struct live_step {
+    const quern_system_def *replaced; /* definition before; NULL: the system was added */
+    quern_system system;              /* null: it was removed */
+    quern_system
+        previous; /* of a removed system: the one before it in the order of registration; null: none */
+} live_step;
+
+struct quern_live {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_allocator allocator;
+    quern_live_def def;
+    quern_world_user user;
+    live_array modules; /* of live_module * */
+    live_array known;   /* of live_known * */
+    live_array changes; /* of live_change; empty outside of a batch */
+    live_array steps;   /* of live_step; empty outside of a batch */
+    quern_loader loader;
+    live_version *loading; /* the version whose load function runs */
+    char folder[QUERN__LIVE_PATH_BYTES];
+    uint32_t copy_count; /* copies made so far, for the names of their files */
+};
+
+/* ------------------------------------------------------------------------------------ memory and messages */
+
+static void *allocate(const quern_live *live, size_t bytes)
+{
+    void *const memory = live->allocator.allocate(live->allocator.user_data, bytes, _Alignof(max_align_t));
+    if (memory != NULL) memset(memory, 0, bytes);
+    return memory;
+}
+
+static void release(const quern_live *live, void *memory, size_t bytes)
+{
+    if (memory != NULL)
+        live->allocator.release(live->allocator.user_data, memory, bytes, _Alignof(max_align_t));
+}
+
+/* Appends a zeroed item. Returns NULL, with the error set, if there is no memory. */
+static void *append(const quern_live *live, live_array *array, size_t item_bytes)
+{
+    if (array->count == array->capacity) {
+        const uint32_t capacity = array->capacity > 0 ? 2 * array->capacity : LIVE_LEAST_CAPACITY;
+        void *const items = allocate(live, capacity * item_bytes);
+        if (items == NULL) {
+            (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "quern_live: no memory for a list of %u items", capacity);
+            return NULL;
+        }
+        if (array->count > 0) memcpy(items, array->items, array->count * item_bytes);
+        release(live, array->items, array->capacity * item_bytes);
+        *array = (live_array){items, array->count, capacity};
+    }
+    return (char *)array->items + array->count++ * item_bytes;
+}
+
+static void release_array(const quern_live *live, live_array *array, size_t item_bytes)
+{
+    release(live, array->items, array->capacity * item_bytes);
+    *array = (live_array){0};
+}
+
+#define ITEM(array, type, i) (((type *)(array).items)[i])
+#define FOR_EACH(type, item, array) \
+    for (type *item = (array).items; item != NULL && item < (type *)(array).items + (array).count; item++)
+
+static void say(const quern_live *live, quern_log_level level, const char *format, ...) QUERN__FORMAT(3, 4);
+static void say(const quern_live *live, quern_log_level level, const char *format, ...)
+{
+    char text[LIVE_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (live->def.handler != NULL)
+        live->def.handler(live->def.user_data, level, text);
+    else
+        fprintf(stderr, "%s\n", text);
+}
+
+/* Puts the name of a call and its subject before the error message. */
+static quern_result in_module(quern_result result, const char *call, const char *name)
+{
+    char detail[ERROR_BYTES];
+    (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
+    return quern_error_set(result, "%s: module '%s': %s", call, name, detail);
+}
+
+/* ------------------------------------------------------------------------------------------ libraries */
+
+static void free_library(const quern_live *live, live_library *library)
+{
+    quern__live_remove_file(library->path);
+    release(live, library, sizeof *library);
+}
+
+/* Ends one use of a library, and unloads it after the last one. */
+static void leave_library(const quern_live *live, live_library *library)
+{
+    if (library == NULL || --library->user_count > 0) return;
+    if (library->handle != NULL && !quern__live_close_library(library->handle, library->path))
+        say(live, QUERN_LOG_WARNING,
+            "quern_live: the system keeps '%s' loaded, although nothing of Quern refers to it: let it "
+            "export nothing but "
+            "quern_live_module_entry, as quern_add_live_module does, and let leave() end threads with "
+            "thread-local "
+            "objects of the module",
+            library->path);
+    library->handle = NULL;
+    if (!library->is_kept) free_library(live, library);
+}
+
+/* Ends keeping the file of a version that has been replaced. */
+static void forget_library(const quern_live *live, live_library *library)
+{
+    if (library == NULL) return;
+    library->is_kept = false;
+    if (library->user_count == 0) free_library(live, library);
+}
+
+/* Returns whether an ELF file has all segments and sections that its header promises: a linker may still be writing it,
+ * and using a segment beyond the end of a file ends the program. Other formats are left to the system. */
+static bool elf_is_whole(const unsigned char *header, size_t header_bytes, uint64_t file_bytes)
+{
+    if (header_bytes < 4 || memcmp(header, "\177ELF", 4) != 0) return true;
+    if (header_bytes < 64 || header[4] != 2) return header_bytes >= 52 && header[4] == 1;
+    uint64_t sections;
+    uint16_t section_bytes, section_count;
+    memcpy(&sections, header + 40, sizeof sections);
+    memcpy(&section_bytes, header + 58, sizeof section_bytes);
+    memcpy(&section_count, header + 60, sizeof section_count);
+    const uint64_t table_bytes = (uint64_t)section_bytes * section_count;
+    return sections <= file_bytes && table_bytes <= file_bytes - sections;
+}
+
+static quern_result copy_file(const char *from, const char *to)
+{
+    enum { BLOCK_BYTES = 1 << 16 };
+    unsigned char block[BLOCK_BYTES];
+    FILE *const source = fopen(from, "rb");
+    if (source == NULL)
+        return quern_error_set(QUERN_ERROR_IO, "the file '%s' cannot be opened: check the path", from);
+    FILE *const target = fopen(to, "wb");
+    uint64_t file_bytes = 0;
+    size_t header_bytes = 0, bytes;
+    unsigned char header[64];
+    bool is_written = target != NULL;
+    while (is_written && (bytes = fread(block, 1, sizeof block, source)) > 0) {
+        if (file_bytes == 0)
+            memcpy(header, block, header_bytes = bytes < sizeof header ? bytes : sizeof header);
+        file_bytes += bytes;
+        is_written = fwrite(block, 1, bytes, target) == bytes;
+    }
+    const bool is_read = ferror(source) == 0;
+    (void)fclose(source);
+    if (target != NULL) is_written = fclose(target) == 0 && is_written;
+    if (!is_read)
+        return quern_error_set(QUERN_ERROR_IO,
+                               "the file '%s' cannot be read: check its permissions and its disk", from);
+    if (!is_written)
+        return quern_error_set(
+            QUERN_ERROR_IO,
+            "the copy '%s' cannot be written: is the disk full? set `folder` to another one", to);
+    if (!elf_is_whole(header, header_bytes, file_bytes))
+        return quern_error_set(
+            QUERN_ERROR_IO,
+            "the file '%s' is not whole (%llu bytes): was it still being written? Write it under "
+            "another name and rename it, or increase settle_ms",
+            from, (unsigned long long)file_bytes);
+    return QUERN_OK;
+}
+
+/* Copies a file and loads the copy. *out_library has one user. */
+static quern_result load_library(quern_live *live, const live_module *module, const char *from,
+                                 live_library **out_library)
+{
+    live_library *const library = allocate(live, sizeof *library);
+    if (library == NULL) return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to load a library");
+    library->user_count = 1;
+    const char *const suffix = strrchr(module->path, '.');
+    const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder,
+                                module->name, ++live->copy_count, suffix != NULL ? suffix : "");
+    quern_result result;
+    if (length < 0 || (size_t)length >= sizeof library->path)
+        result =
+            quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                            "the path of the copy is longer than %d bytes: set `folder` to a shorter one",
+                            QUERN__LIVE_PATH_BYTES - 1);
+    else
+        result = copy_file(from, library->path);
+    if (result == QUERN_OK) result = quern__live_open_library(library->path, &library->handle);
+    if (result == QUERN_OK) {
+        *out_library = library;
+        return QUERN_OK;
+    }
+    free_library(live, library);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------ what load functions register */
+
+static const char *const kind_names[] = {"component", "resource", "event"};
+
+static uint32_t find_bits(const quern_live *live, quern_type_kind kind, const char *name)
+{
+    if (kind == QUERN_TYPE_COMPONENT) return quern_component_find(live->world, name).bits;
+    if (kind == QUERN_TYPE_RESOURCE) return quern_resource_find(live->world, name).bits;
+    return quern_event_find(live->world, name).bits;
+}
+
+static quern_result register_type(const quern_live *live, quern_type_kind kind, const live_definition *def,
+                                  uint32_t *out_bits)
+{
+    quern_component component = {0};
+    quern_resource resource = {0};
+    quern_event event = {0};
+    quern_result result;
+    if (kind == QUERN_TYPE_COMPONENT)
+        result = quern_component_register(live->world, &def->component, &component);
+    else if (kind == QUERN_TYPE_RESOURCE)
+        result = quern_resource_register(live->world, &def->resource, &resource);
+    else
+        result = quern_event_register(live->world, &def->event, &event);
+    *out_bits = component.bits | resource.bits | event.bits; /* two of them are 0 */
+    return result;
+}
+
+/* The members that all definitions have, as pointers. */
+typedef struct live_layout {
+    const char *name;
+    uint32_t size_bytes, alignment_bytes;
+    const quern_field *fields;
+    const quern_hooks *hooks;
+    uint64_t type_id;
+} live_layout;
+
+static live_layout layout_of(quern_type_kind kind, const live_definition *def)
+{
+#define LAYOUT(member)                                                                             \
+    (live_layout)                                                                                  \
+    {                                                                                              \
+        def->member.name, def->member.size_bytes, def->member.alignment_bytes, def->member.fields, \
+            &def->member.hooks, def->member.type_id                                                \
+    }
+    if (kind == QUERN_TYPE_COMPONENT) return LAYOUT(component);
+    return kind == QUERN_TYPE_RESOURCE ? LAYOUT(resource) : LAYOUT(event);
+#undef LAYOUT
+}
+
+static bool has_hooks(quern_type_kind kind, const live_definition *def)
+{
+    const quern_hooks *const hooks = layout_of(kind, def).hooks;
+    return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+}
+
+/* Returns whether two modules can use values by both definitions. */
+static bool definitions_agree(quern_type_kind kind, const live_definition *a, const live_definition *b)
+{
+    const live_layout first = layout_of(kind, a), second = layout_of(kind, b);
+    if (first.size_bytes != second.size_bytes || first.alignment_bytes != second.alignment_bytes ||
+        first.type_id != second.type_id)
+        return false;
+    for (uint32_t i = 0; i < QUERN_MAX_FIELDS; i++) {
+        const quern_field *const left = &first.fields[i], *const right = &second.fields[i];
+        if ((left->name == NULL) != (right->name == NULL)) return false;
+        if (left->name == NULL) break;
+        if (strcmp(left->name, right->name) != 0 || left->type != right->type ||
+            left->offset_bytes != right->offset_bytes || (left->count > 1) != (right->count > 1) ||
+            (left->count > 1 && left->count != right->count))
+            return false;
+    }
+    if (kind != QUERN_TYPE_COMPONENT) return true;
+    return a->component.can_disable == b->component.can_disable &&
+           a->component.row_changes == b->component.row_changes &&
+           memcmp(a->component.required, b->component.required, sizeof a->component.required) == 0;
+}
+
+static live_known *find_known(const quern_live *live, quern_type_kind kind, uint32_t bits)
+{
+    FOR_EACH(live_known *, known, live->known)
+    if ((*known)->kind == kind && (*known)->bits == bits) return *known;
+    return NULL;
+}
+
+/* Returns the definition by which a version has registered a type, or NULL. */
+static const live_definition *registered(const live_version *version, const live_known *known)
+{
+    FOR_EACH(const live_type, type, version->types)
+    if (type->known == known) return type->def;
+    return NULL;
+}
+
+static live_change *find_change(const quern_live *live, const live_known *known)
+{
+    FOR_EACH(live_change, change, live->changes)
+    if (change->known == known) return change;
+    return NULL;
+}
+
+/* Returns whether the module of a version is being reloaded. */
+static bool is_changing(const live_version *version)
+{
+    return version->module->next != NULL;
+}
+
+static quern_result refuse_definition(const live_known *known, const live_version *by, const char *remedy)
+{
+    return quern_error_set(QUERN_ERROR_LAYOUT_MISMATCH, "%s '%s' has another definition in module '%s': %s",
+                           kind_names[known->kind], known->name, by->module->name, remedy);
+}
+
+/* Plans to give a type the definition that a version registers, unless it has it already. */
+static quern_result plan_change(quern_live *live, live_known *known, live_version *version,
+                                const live_definition *def)
+{
+    const live_change *const planned = find_change(live, known);
+    if (planned != NULL) {
+        if (definitions_agree(known->kind, planned->def, def)) return QUERN_OK;
+        return refuse_definition(known, planned->by, "compile both from one definition");
+    }
+    live_version *const owner = known->owner;
+    if (owner != NULL && owner != version && !is_changing(owner)) {
+        if (definitions_agree(known->kind, registered(owner, known), def)) return QUERN_OK;
+        return refuse_definition(known, owner, "change both modules, so that they are reloaded together");
+    }
+    live_change *const change = append(live, &live->changes, sizeof *change);
+    if (change == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    *change = (live_change){known, version, def};
+    return QUERN_OK;
+}
+
+/* Adds a type to those of a version. Takes over `def` on success. */
+static quern_result note_type(quern_live *live, live_version *version, live_known *known,
+                              live_definition *def)
+{
+    live_type *const type = append(live, &version->types, sizeof *type);
+    if (type == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    *type = (live_type){known, def};
+    const quern_result result = plan_change(live, known, version, def);
+    if (result != QUERN_OK) version->types.count--;
+    return result;
+}
+
+/* Registers a type that the world lacks. */
+static quern_result register_new(quern_live *live, live_version *version, quern_type_kind kind,
+                                 live_definition *def, uint32_t *out_bits)
+{
+    live_known **const place = append(live, &live->known, sizeof *place);
+    live_known *const known = place != NULL ? allocate(live, sizeof *known) : NULL;
+    live_type *const type = known != NULL ? append(live, &version->types, sizeof *type) : NULL;
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (type != NULL) result = register_type(live, kind, def, out_bits);
+    if (result != QUERN_OK) {
+        release(live, known, sizeof *known);
+        if (place != NULL) live->known.count--;
+        if (type != NULL) version->types.count--;
+        return type != NULL ? result : quern_error_set(result, "no memory to note a %s", kind_names[kind]);
+    }
+    *known = (live_known){.kind = kind, .bits = *out_bits, .owner = version};
+    (void)snprintf(known->name, sizeof known->name, "%s", layout_of(kind, def).name);
+    if (has_hooks(kind, def)) {
+        known->code = version->library;
+        known->code->user_count++;
+    }
+    *place = known;
+    *type = (live_type){known, def};
+    return QUERN_OK;
+}
+
+/* quern_loader: registers a type, or plans its new definition. */
+static quern_result on_register(void *user_data, quern_type_kind kind, const void *given,
+                                uint32_t *out_bits)
+{
+    static const size_t def_bytes[] = {sizeof(quern_component_def), sizeof(quern_resource_def),
+                                       sizeof(quern_event_def)};
+    quern_live *const live = user_data;
+    live_version *const version = live->loading;
+    live_definition *const def = allocate(live, sizeof *def);
+    if (def == NULL)
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
+    memcpy(def, given, def_bytes[kind]);
+    const char *const name = layout_of(kind, def).name;
+    const uint32_t bits = name != NULL ? find_bits(live, kind, name) : 0;
+    live_known *const known = bits != 0 ? find_known(live, kind, bits) : NULL;
+    const live_definition *const before = known != NULL ? registered(version, known) : NULL;
+    bool is_kept = false;
+    quern_result result = QUERN_OK;
+    *out_bits = bits;
+    quern_world_set_loader(live->world, NULL);
+    if (bits == 0) {
+        result = register_new(live, version, kind, def, out_bits);
+        is_kept = result == QUERN_OK;
+    } else if (known == NULL) {
+        result =
+            register_type(live, kind, def, out_bits); /* the program's type: compares the definitions */
+    } else if (before == NULL) {
+        result = note_type(live, version, known, def);
+        is_kept = result == QUERN_OK;
+    } else if (!definitions_agree(kind, before, def)) {
+        result = refuse_definition(known, version, "the module registers it twice, in two ways");
+    }
+    quern_world_set_loader(live->world, &live->loader);
+    if (!is_kept) release(live, def, sizeof *def);
+    return result;
+}
+
+/* Makes the definition of a resource or an event of that of a C or C++ type, which is given like a component's. What only
+ * the world's definition has is that of the definition before. */
+static void complete_definition(quern_type_kind kind, const quern_component_def *type,
+                                const live_definition *before, live_definition *out_def)
+{
+#define COPY(member)                                                       \
+    do {                                                                   \
+        if (before != NULL) *out_def = *before;                            \
+        out_def->member.name = type->name;                                 \
+        out_def->member.size_bytes = type->size_bytes;                     \
+        out_def->member.alignment_bytes = type->alignment_bytes;           \
+        out_def->member.type_name = type->type_name;                       \
+        memcpy(out_def->member.fields, type->fields, sizeof type->fields); \
+        out_def->member.hooks = type->hooks;                               \
+        out_def->member.type_id = type->type_id;                           \
+    } while (0)
+    if (kind == QUERN_TYPE_COMPONENT)
+        COPY(component);
+    else if (kind == QUERN_TYPE_RESOURCE)
+        COPY(resource);
+    else
+        COPY(event);
+#undef COPY
+}
+
+/* quern_loader: plans the new definition of a type that the load function uses by its C or C++ type. */
+static quern_result on_use(void *user_data, quern_type_kind kind, uint32_t bits,
+                           const quern_component_def *type, bool has_fields)
+{
+    quern_live *const live = user_data;
+    live_version *const version = live->loading;
+    live_known *const known = find_known(live, kind, bits);
+    const live_definition *const before = known != NULL ? registered(version, known) : NULL;
+    if (before != NULL) { /* registered by this load function: only the sizes can differ */
+        const live_layout layout = layout_of(kind, before);
+        if (layout.size_bytes == type->size_bytes &&
+            (!has_fields || layout.type_id == 0 || layout.type_id == type->type_id))
+            return QUERN_OK;
+        return refuse_definition(known, version, "the module has two types of this name");
+    }
+    if (known == NULL) { /* the program's type */
+        quern_world_set_loader(live->world, NULL);
+        quern_result result;
+        if (has_fields) {
+            result = quern__world_use_type(live->world, kind, bits, type);
+        } else {
+            uint32_t size_bytes = 0;
+            result = quern_component_get_size(live->world, (quern_component){bits}, &size_bytes);
+            if (result == QUERN_OK && size_bytes != type->size_bytes)
+                result = quern_error_set(
+                    QUERN_ERROR_LAYOUT_MISMATCH,
+                    "component '%s' of the program has %u bytes, and the C type has %u: compile "
+                    "program and module from one definition",
+                    type->name, size_bytes, type->size_bytes);
+        }
+        quern_world_set_loader(live->world, &live->loader);
+        return result;
+    }
+    live_definition *const def = allocate(live, sizeof *def);
+    if (def == NULL)
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
+    complete_definition(kind, type, known->owner != NULL ? registered(known->owner, known) : NULL, def);
+    const quern_result result = note_type(live, version, known, def);
+    if (result != QUERN_OK) release(live, def, sizeof *def);
+    return result;
+}
+
+/* Returns the system of a name in a version, or NULL. */
+static live_system *find_system(const live_version *version, const char *name)
+{
+    if (version == NULL) return NULL;
+    FOR_EACH(live_system, system, version->systems)
+    if (strcmp(system->def->name, name) == 0) return system;
+    return NULL;
+}
+
+/* Returns the system of a name in a running module that is being reloaded, or NULL. */
+static live_system *find_running(const quern_live *live, const char *name)
+{
+    live_system *found = NULL;
+    FOR_EACH(live_module *, module, live->modules)
+    if (found == NULL && (*module)->next != NULL) found = find_system((*module)->running, name);
+    return found;
+}
+
+static live_step *add_step(quern_live *live)
+{
+    return append(live, &live->steps, sizeof(live_step));
+}
+
+/* quern_loader: adds a system, or replaces the one of that name. A new system stands behind the one that the load function
+ * has added before. */
+static quern_result on_add_system(void *user_data, quern_schedule *schedule, const quern_system_def *def,
+                                  quern_system *out_system)
+{
+    quern_live *const live = user_data;
+    live_version *const version = live->loading;
+    if (schedule != live->schedule)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "the load function adds a system to another schedule: use module->schedule");
+    const char *const name = def->name != NULL ? def->name : "";
+    live_system *const old = find_system(version, name) == NULL ? find_running(live, name) : NULL;
+    const quern_system previous =
+        version->systems.count > 0 ? ITEM(version->systems, live_system, version->systems.count - 1).handle
+                                   : (quern_system){0};
+    quern_system_def *const copy = allocate(live, sizeof *copy);
+    live_system *const system = copy != NULL ? append(live, &version->systems, sizeof *system) : NULL;
+    live_step *const step = system != NULL ? add_step(live) : NULL;
+    if (step == NULL) {
+        if (system != NULL) version->systems.count--;
+        release(live, copy, sizeof *copy);
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note the system '%s'", name);
+    }
+    *copy = *def;
+    *system = (live_system){.def = copy};
+    quern_world_set_loader(live->world, NULL);
+    quern_result result;
+    if (old != NULL) {
+        result = quern_schedule_replace_system(live->schedule, old->handle, def);
+        system->handle = old->handle;
+    } else {
+        result = quern_schedule_add_system(live->schedule, def, &system->handle);
+    }
+    if (result == QUERN_OK && old == NULL && previous.bits != 0) {
+        result = quern_schedule_move_system(live->schedule, system->handle, previous);
+        if (result != QUERN_OK) (void)quern_schedule_remove_system(live->schedule, system->handle);
+    }
+    quern_world_set_loader(live->world, &live->loader);
+    if (result != QUERN_OK) {
+        live->steps.count--;
+        version->systems.count--;
+        release(live, copy, sizeof *copy);
+        return result;
+    }
+    *step = (live_step){.replaced = old != NULL ? old->def : NULL, .system = system->handle};
+    if (old != NULL)
+        version->module->pending.replaced_count++;
+    else
+        version->module->pending.added_count++;
+    *out_system = system->handle;
+    return QUERN_OK;
+}
+
+static quern_result own_object(quern_live_module *module, void *object,
+                               void (*release_object)(void *object))
+{
+    if (module == NULL || object == NULL || release_object == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_live_own: %s is NULL",
+                               module == NULL   ? "module"
+                               : object == NULL ? "object"
+                                                : "release");
+    live_version *const version = module->internal;
+    live_object *const owned = append(version->module->live, &version->objects, sizeof *owned);
+    if (owned == NULL) {
+        release_object(object);
+        return QUERN_ERROR_OUT_OF_MEMORY;
+    }
+    *owned = (live_object){object, release_object};
+    return QUERN_OK;
+}
+
+static const quern__live_calls calls = {own_object};
+
+/* ------------------------------------------------------------------------------------------- versions */
+
+/* Releases a version that does not run, or no longer. */
+static void release_version(quern_live *live, live_version *version)
+{
+    if (version == NULL) return;
+    for (uint32_t i = version->objects.count; i-- > 0;) {
+        const live_object *const owned = &ITEM(version->objects, live_object, i);
+        owned->release(owned->object);
+    }
+    FOR_EACH(live_known *, known, live->known)
+    if ((*known)->owner == version) (*known)->owner = NULL;
+    FOR_EACH(live_type, type, version->types) release(live, type->def, sizeof *type->def);
+    FOR_EACH(live_system, system, version->systems) release(live, system->def, sizeof *system->def);
+    release_array(live, &version->objects, sizeof(live_object));
+    release_array(live, &version->types, sizeof(live_type));
+    release_array(live, &version->systems, sizeof(live_system));
+    leave_library(live, version->library);
+    release(live, version, sizeof *version);
+}
+
+/* Loads the next version of a module from a file, and lets it list its types and systems. */
+static quern_result load_version(quern_live *live, live_module *module, const char *from)
+{
+    const uint64_t begin_ns = quern__live_now();
+    live_version *const version = module->next;
+    quern_result result = load_library(live, module, from, &version->library);
+    if (result != QUERN_OK) return result;
+    void (*const function)(void) =
+        quern__live_function(version->library->handle, "quern_live_module_entry");
+    if (function == NULL)
+        return quern_error_set(
+            QUERN_ERROR_UNAVAILABLE,
+            "'%s' exports no function quern_live_module_entry: use QUERN_LIVE_MODULE in one of its "
+            "sources",
+            from);
+    version->entry = ((const quern_live_entry *(*)(void))function)();
+    if (version->entry->abi != QUERN__LIVE_ABI ||
+        version->entry->system_bytes != sizeof(quern_system_def) ||
+        version->entry->component_bytes != sizeof(quern_component_def))
+        return quern_error_set(
+            QUERN_ERROR_UNAVAILABLE,
+            "'%s' was compiled with the headers of another version of Quern: compile it again", from);
+    if (version->entry->load == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
+                               "the load function is NULL: give one to QUERN_LIVE_MODULE");
+    module->pending.load_ns = quern__live_now() - begin_ns;
+    version->face = (quern_live_module){
+        live->world, live->schedule, module->name, module->version_count + 1, &calls, version};
+    quern_error_clear();
+    live->loading = version;
+    result = quern_world_set_loader(live->world, &live->loader);
+    if (result == QUERN_OK) result = version->entry->load(&version->face);
+    (void)quern_world_set_loader(live->world, NULL);
+    live->loading = NULL;
+    if (result != QUERN_OK && *quern_error_message() == 0)
+        return quern_error_set(result, "its load function returned %s: it set no message",
+                               quern_result_string(result));
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------ types of a batch */
+
+/* Completes the changes that the new versions have planned. A type that its module does not register any more gets the
+ * definition of another module that does. */
+static quern_result complete_changes(quern_live *live)
+{
+    FOR_EACH(live_known *, place, live->known)
+    {
+        live_known *const known = *place;
+        const live_change *change = find_change(live, known);
+        const bool is_dropped = change == NULL && known->owner != NULL && is_changing(known->owner) &&
+                                known->owner != known->owner->module->next;
+        if (change == NULL && !is_dropped) continue;
+        FOR_EACH(live_module *, module, live->modules)
+        {
+            live_version *const running = (*module)->running;
+            if (running == NULL || is_changing(running)) continue;
+            const live_definition *const def = registered(running, known);
+            if (def == NULL) continue;
+            if (change == NULL) {
+                live_change *const added = append(live, &live->changes, sizeof *added);
+                if (added == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+                *added = (live_change){known, running, def};
+                change = added;
+            } else if (!definitions_agree(known->kind, change->def, def)) {
+                return refuse_definition(known, running,
+                                         "change both modules, so that they are reloaded together");
+            }
+        }
+    }
+    return QUERN_OK;
+}
+
+/* Adds a formatted text to the report of a module, as far as there is room. */
+static void report(live_module *module, const char *format, ...) QUERN__FORMAT(2, 3);
+static void report(live_module *module, const char *format, ...)
+{
+    const size_t length = strlen(module->report);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(module->report + length, sizeof module->report - length, format, arguments);
+    va_end(arguments);
+}
+
+/* Notes what the redefinition of a type has changed. */
+static void note_change(const live_change *change, const quern_redefine_report *changed)
+{
+    live_module *const module = change->by->module;
+    if (!changed->is_converted) {
+        module->pending.renewed_count++;
+        return;
+    }
+    module->pending.converted_count++;
+    report(module, "%s '%s': %llu values converted, %u fields added, %u dropped",
+           kind_names[change->known->kind], change->known->name, (unsigned long long)changed->value_count,
+           changed->added_field_count, changed->dropped_field_count);
+    for (uint32_t i = 0; i < changed->dropped_field_count && i < QUERN_MAX_DROPPED_FIELDS; i++)
+        report(module, "%s%s", i == 0 ? ": " : ", ", changed->dropped_fields[i]);
+    if (changed->shortened_count > 0)
+        report(module, "; %llu texts shortened", (unsigned long long)changed->shortened_count);
+    if (changed->dropped_frame_count > 0)
+        report(module, "; %u frames of the history dropped", changed->dropped_frame_count);
+    report(module, "\n");
+}
+
+static quern_result redefine_type(const quern_live *live, const live_known *known,
+                                  const live_definition *def, quern_redefine_report *out_report)
+{
+    if (known->kind == QUERN_TYPE_COMPONENT)
+        return quern_component_redefine(live->world, (quern_component){known->bits}, &def->component, NULL,
+                                        out_report);
+    if (known->kind == QUERN_TYPE_RESOURCE)
+        return quern_resource_redefine(live->world, (quern_resource){known->bits}, &def->resource, NULL,
+                                       out_report);
+    return quern_event_redefine(live->world, (quern_event){known->bits}, &def->event, NULL, out_report);
+}
+
+/* ---------------------------------------------------------------------------------- systems of a batch */
+
+/* Takes back the changes of the schedule, and keeps the error message. */
+static void undo_systems(quern_live *live, quern_result result_before)
+{
+    char error[ERROR_BYTES];
+    (void)snprintf(error, sizeof error, "%s", quern_error_message());
+    while (live->steps.count > 0) {
+        const live_step *const step = &ITEM(live->steps, live_step, --live->steps.count);
+        quern_result result;
+        if (step->replaced == NULL) {
+            result = quern_schedule_remove_system(live->schedule, step->system);
+        } else if (step->system.bits != 0) {
+            result = quern_schedule_replace_system(live->schedule, step->system, step->replaced);
+        } else {
+            live_system *const system = find_running(live, step->replaced->name);
+            result = quern_schedule_add_system(live->schedule, step->replaced, &system->handle);
+            if (result == QUERN_OK)
+                result = quern_schedule_move_system(live->schedule, system->handle, step->previous);
+        }
+        if (result != QUERN_OK)
+            say(live, QUERN_LOG_ERROR, "quern_live: a system could not be brought back: %s",
+                quern_error_message());
+    }
+    (void)quern_error_set(result_before, "%s", error);
+}
+
+/* Removes the systems of the old versions that no new version has. */
+static quern_result remove_systems(quern_live *live, live_module *module)
+{
+    if (module->running == NULL) return QUERN_OK;
+    FOR_EACH(live_system, system, module->running->systems)
+    {
+        bool is_replaced = false;
+        FOR_EACH(const live_step, made, live->steps)
+        is_replaced = is_replaced || made->replaced == system->def;
+        if (is_replaced) continue;
+        live_step *const step = add_step(live);
+        if (step == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+        *step = (live_step){.replaced = system->def,
+                            .previous = quern_schedule_previous_system(live->schedule, system->handle)};
+        const quern_result result = quern_schedule_remove_system(live->schedule, system->handle);
+        if (result != QUERN_OK) {
+            live->steps.count--;
+            return result;
+        }
+        module->pending.removed_count++;
+    }
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- batches */
+
+/* Redefines the types as planned. */
+static quern_result redefine(quern_live *live)
+{
+    FOR_EACH(live_module *, module, live->modules)
+    if ((*module)->next != NULL) *(*module)->report = 0;
+    FOR_EACH(const live_change, change, live->changes)
+    {
+        quern_redefine_report changed;
+        const quern_result result = redefine_type(live, change->known, change->def, &changed);
+        if (result != QUERN_OK) return result;
+        note_change(change, &changed);
+    }
+    return QUERN_OK;
+}
+
+/* Makes the loaded versions run. *subject: name of the module that a message is about. */
+static quern_result change_over(quern_live *live, bool was_compiled, const char **subject)
+{
+    quern_result result = complete_changes(live);
+    bool has_new = false;
+    FOR_EACH(live_module *, module, live->modules)
+    {
+        if (result != QUERN_OK || (*module)->next == NULL) continue;
+        *subject = (*module)->name;
+        has_new = has_new || (*module)->running == NULL;
+        result = remove_systems(live, *module);
+    }
+    /* A module that is new may wait for systems of others. */
+    if (result == QUERN_OK && was_compiled && !has_new) result = quern_schedule_compile(live->schedule);
+    return result == QUERN_OK ? redefine(live) : result;
+}
+
+/* Ends a batch that has changed over: the old versions leave. */
+static void finish_batch(quern_live *live)
+{
+    FOR_EACH(const live_change, change, live->changes)
+    {
+        live_library *const before = change->known->code;
+        change->known->owner = change->by;
+        change->known->code = has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
+        if (change->known->code != NULL) change->known->code->user_count++;
+        leave_library(live, before);
+    }
+    live->changes.count = live->steps.count = 0;
+    FOR_EACH(live_module *, place, live->modules)
+    {
+        live_module *const module = *place;
+        if (module->next == NULL) continue;
+        live_version *const old = module->running;
+        module->running = module->next;
+        module->next = NULL;
+        module->version_count++;
+        module->info = module->pending;
+        *module->error = 0;
+        if (old == NULL) continue;
+        if (old->entry->leave != NULL) old->entry->leave(&old->face);
+        forget_library(live, module->before);
+        module->before = old->library;
+        module->before->is_kept = true;
+        release_version(live, old);
+    }
+}
+
+/* Discards the versions of a batch that failed. */
+static void discard_batch(quern_live *live, quern_result result)
+{
+    undo_systems(live, result);
+    live->changes.count = 0;
+    FOR_EACH(live_module *, module, live->modules)
+    {
+        live_version *const version = (*module)->next;
+        (*module)->next = NULL;
+        release_version(live, version);
+    }
+}
+
+/* Notes why a module was refused. */
+static void note_error(live_module *module)
+{
+    (void)snprintf(module->error, sizeof module->error, "%s", quern_error_message());
+}
+
+/* Tells that a module runs in a new version. */
+static void announce(const quern_live *live, const live_module *module)
+{
+    const quern_live_info *const info = &module->info;
+    say(live, QUERN_LOG_INFO,
+        "quern_live: module '%s' runs in version %u: %u systems added, %u replaced, %u removed; %u types "
+        "renewed, %u "
+        "converted; loaded in %.1f ms, changed over in %.1f ms",
+        module->name, module->version_count, info->added_count, info->replaced_count, info->removed_count,
+        info->renewed_count, info->converted_count, (double)info->load_ns * 1e-6,
+        (double)info->change_ns * 1e-6);
+    for (const char *line = module->report; *line != 0;) {
+        const char *const end = strchr(line, '\n');
+        say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)(end - line), line);
+        line = end + 1;
+    }
+}
+
+/* Makes chosen modules change: loads their files, or `from`, or removes them. On failure nothing has changed; the message
+ * names the module. */
+static quern_result run_batch(quern_live *live, live_module *const *chosen, uint32_t chosen_count,
+                              bool removes, const char *from, const char *call)
+{
+    const uint64_t begin_ns = quern__live_now();
+    const char *name = chosen[0]->name;
+    /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
+    quern_result result = quern_schedule_compile(live->schedule);
+    if (result == QUERN_ERROR_WORLD_LOCKED) return in_module(result, call, name);
+    const bool was_compiled = result == QUERN_OK;
+    result = QUERN_OK;
+    /* A version must know which modules change with it, so all of them get a `next` before the first one is loaded. A
+     * module that is removed gets an empty version. */
+    for (uint32_t i = 0; i < chosen_count && result == QUERN_OK; i++) {
+        chosen[i]->pending = (quern_live_info){0};
+        chosen[i]->next = allocate(live, sizeof *chosen[i]->next);
+        if (chosen[i]->next == NULL)
+            result = quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a version");
+        else
+            chosen[i]->next->module = chosen[i];
+    }
+    for (uint32_t i = 0; i < chosen_count && result == QUERN_OK && !removes; i++) {
+        result = load_version(live, chosen[i], from != NULL ? from : chosen[i]->path);
+        name = chosen[i]->name;
+    }
+    if (result == QUERN_OK) result = change_over(live, was_compiled, &name);
+    if (result != QUERN_OK) {
+        result = in_module(result, call, name);
+        discard_batch(live, result);
+        return result;
+    }
+    uint64_t change_ns = quern__live_now() - begin_ns;
+    for (uint32_t i = 0; i < chosen_count; i++)
+        change_ns -= chosen[i]->pending.load_ns;
+    for (uint32_t i = 0; i < chosen_count; i++)
+        chosen[i]->pending.change_ns = change_ns;
+    finish_batch(live);
+    for (uint32_t i = 0; i < chosen_count && !removes; i++)
+        announce(live, chosen[i]);
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ public calls */
+
+quern_result quern_live_create(const quern_live_def *def, quern_live **out_live)
+{
+    static const char call[] = "quern_live_create";
+    if (def == NULL || out_live == NULL || def->world == NULL || def->schedule == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call,
+                               def == NULL          ? "def"
+                               : out_live == NULL   ? "out_live"
+                               : def->world == NULL ? "the world"
+                                                    : "the schedule");
+    const quern_allocator allocator = quern_allocator_default();
+    quern_live *const live = allocator.allocate(allocator.user_data, sizeof *live, _Alignof(max_align_t));
+    if (live == NULL)
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for the object", call);
+    *live = (quern_live){.world = def->world,
+                         .schedule = def->schedule,
+                         .allocator = allocator,
+                         .def = *def,
+                         .user = {.name = "living code", .schedule = def->schedule}};
+    live->def.folder = NULL; /* is needed here only */
+    live->loader = (quern_loader){on_register, on_use, on_add_system, live};
+    quern_result result = quern__live_create_folder(def->folder, live->folder);
+    if (result == QUERN_OK) {
+        result = quern_world_add_user(def->world, &live->user);
+        if (result != QUERN_OK) quern__live_remove_folder(live->folder);
+    }
+    if (result != QUERN_OK) {
+        release(live, live, sizeof *live);
+        char detail[ERROR_BYTES];
+        (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
+        return quern_error_set(result, "%s: %s", call, detail);
+    }
+    *out_live = live;
+    return QUERN_OK;
+}
+
+static live_module *find_module(const quern_live *live, const char *name)
+{
+    FOR_EACH(live_module *, module, live->modules)
+    if (strcmp((*module)->name, name) == 0) return *module;
+    return NULL;
+}
+
+static quern_result find_for(const quern_live *live, const char *name, const char *call,
+                             live_module **out_module)
+{
+    if (live == NULL || name == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call,
+                               live == NULL ? "live" : "name");
+    *out_module = find_module(live, name);
+    if (*out_module != NULL) return QUERN_OK;
+    return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: there is no module '%s': quern_live_get_info lists them", call, name);
+}
+
+/* Copies the name that a file gives its module: without folder, "lib" and what follows the first dot. */
+static void name_of_file(const char *path, char out_name[QUERN_MAX_NAME_BYTES + 2])
+{
+    const char *start = path;
+    for (const char *at = path; *at != 0; at++)
+        if (*at == '/' || *at == '\\') start = at + 1;
+    if (strncmp(start, "lib", 3) == 0 && start[3] != 0 && start[3] != '.') start += 3;
+    size_t length = strcspn(start, ".");
+    if (length > QUERN_MAX_NAME_BYTES + 1)
+        length = QUERN_MAX_NAME_BYTES + 1; /* too long, which is refused */
+    memcpy(out_name, start, length);
+    out_name[length] = 0;
+}
+
+quern_result quern_live_add(quern_live *live, const char *path, const char *name)
+{
+    static const char call[] = "quern_live_add";
+    char own_name[QUERN_MAX_NAME_BYTES + 2];
+    if (live == NULL || path == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call,
+                               live == NULL ? "live" : "path");
+    if (name == NULL) {
+        name_of_file(path, own_name);
+        name = own_name;
+    }
+    if (*name == 0 || strlen(name) > QUERN_MAX_NAME_BYTES || strpbrk(name, "/\\") != NULL)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s: '%.80s' is no name of a module: give 1 to %d bytes without slashes",
+                               call, name, QUERN_MAX_NAME_BYTES);
+    if (strlen(path) >= QUERN__LIVE_PATH_BYTES)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s: the path of module '%s' is longer than %d bytes: use a shorter one",
+                               call, name, QUERN__LIVE_PATH_BYTES - 1);
+    if (find_module(live, name) != NULL)
+        return quern_error_set(QUERN_ERROR_DUPLICATE_NAME,
+                               "%s: there is a module '%s' already: remove it first, or give another name",
+                               call, name);
+    live_module *const module = allocate(live, sizeof *module);
+    live_module **const place = module != NULL ? append(live, &live->modules, sizeof *place) : NULL;
+    if (place == NULL) {
+        release(live, module, sizeof *module);
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for module '%s'", call, name);
+    }
+    module->live = live;
+    memcpy(module->name, name, strlen(name) + 1);
+    memcpy(module->path, path, strlen(path) + 1);
+    *place = module;
+    (void)quern__live_read_stamp(path, &module->loaded);
+    module->seen = module->loaded;
+    const quern_result result = run_batch(live, &module, 1, false, NULL, call);
+    if (result != QUERN_OK) {
+        live->modules.count--;
+        release(live, module, sizeof *module);
+    }
+    return result;
+}
+
+/* Frees a module that does not run. */
+static void free_module(quern_live *live, live_module *module)
+{
+    forget_library(live, module->before);
+    release(live, module, sizeof *module);
+    uint32_t count = 0;
+    FOR_EACH(live_module *, other, live->modules)
+    if (*other != module) ITEM(live->modules, live_module *, count++) = *other;
+    live->modules.count = count;
+}
+
+quern_result quern_live_remove(quern_live *live, const char *name)
+{
+    static const char call[] = "quern_live_remove";
+    live_module *module;
+    quern_result result = find_for(live, name, call, &module);
+    if (result != QUERN_OK) return result;
+    result = run_batch(live, &module, 1, true, NULL, call);
+    if (result != QUERN_OK) return result;
+    live_version *const empty = module->running;
+    module->running = NULL;
+    release_version(live, empty);
+    say(live, QUERN_LOG_INFO, "quern_live: module '%s' was removed", module->name);
+    free_module(live, module);
+    return QUERN_OK;
+}
+
+static bool stamps_equal(const quern__live_stamp *a, const quern__live_stamp *b)
+{
+    return a->size_bytes == b->size_bytes && a->time_ns == b->time_ns && a->id == b->id;
+}
+
+/* Returns whether the file of a module has changed since it was loaded, and is complete as far as one can see. A file that
+ * was refused counts only if `again`: it may fit a module that has changed since. */
+static bool has_changed(const quern_live *live, live_module *module, bool again)
+{
+    quern__live_stamp now;
+    if (!quern__live_read_stamp(module->path, &now) || now.size_bytes == 0)
+        return false; /* is being written */
+    if (stamps_equal(&now, &module->loaded)) return false;
+    if (stamps_equal(&now, &module->refused)) return again;
+    if (live->def.disable_settling) return true;
+    const uint64_t now_ns = quern__live_now();
+    if (!stamps_equal(&now, &module->seen)) {
+        module->seen = now;
+        module->seen_ns = now_ns;
+        return false;
+    }
+    const uint64_t settle_ms = live->def.settle_ms > 0 ? live->def.settle_ms : DEFAULT_SETTLE_MS;
+    return now_ns - module->seen_ns >= settle_ms * 1000000u;
+}
+
+/* Runs a batch of changed files, and notes their stamps. */
+static quern_result reload_changed(quern_live *live, live_module *const *chosen, uint32_t count,
+                                   const char *call)
+{
+    for (uint32_t i = 0; i < count; i++)
+        (void)quern__live_read_stamp(chosen[i]->path, &chosen[i]->seen);
+    const quern_result result = run_batch(live, chosen, count, false, NULL, call);
+    for (uint32_t i = 0; i < count; i++) {
+        if (result == QUERN_OK)
+            chosen[i]->loaded = chosen[i]->seen;
+        else
+            chosen[i]->refused = chosen[i]->seen;
+        if (result != QUERN_OK) note_error(chosen[i]);
+    }
+    return result;
+}
+
+quern_result quern_live_update(quern_live *live, uint32_t *out_count)
+{
+    static const char call[] = "quern_live_update";
+    if (live == NULL) return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call, "live");
+    if (out_count != NULL) *out_count = 0;
+    bool any_changed = false;
+    FOR_EACH(live_module *, module, live->modules)
+    if (has_changed(live, *module, false)) any_changed = true;
+    if (!any_changed) return QUERN_OK;
+
+    live_array chosen = {0};
+    FOR_EACH(live_module *, module, live->modules)
+    {
+        if (!has_changed(live, *module, true)) continue;
+        live_module **const place = append(live, &chosen, sizeof *place);
+        if (place == NULL) {
+            release_array(live, &chosen, sizeof(live_module *));
+            return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to list the changed modules",
+                                   call);
+        }
+        *place = *module;
+    }
+    live_module *const *const modules = chosen.items;
+    uint32_t count = chosen.count;
+    quern_result result = reload_changed(live, modules, count, call);
+    if (result != QUERN_OK && chosen.count > 1) {
+        /* Those that do not need the others run in their new versions nevertheless. */
+        count = 0;
+        result = QUERN_OK;
+        char error[ERROR_BYTES] = "";
+        for (uint32_t i = 0; i < chosen.count; i++) {
+            const quern_result one = reload_changed(live, &modules[i], 1, call);
+            count += one == QUERN_OK;
+            if (one != QUERN_OK) {
+                say(live, QUERN_LOG_ERROR, "%s", quern_error_message());
+                result = one;
+                (void)snprintf(error, sizeof error, "%s", quern_error_message());
+            }
+        }
+        if (result != QUERN_OK) (void)quern_error_set(result, "%s", error);
+    } else if (result != QUERN_OK) {
+        count = 0;
+        say(live, QUERN_LOG_ERROR, "%s", quern_error_message());
+    }
+    release_array(live, &chosen, sizeof(live_module *));
+    if (out_count != NULL) *out_count = count;
+    return result;
+}
+
+quern_result quern_live_reload(quern_live *live, const char *name)
+{
+    live_module *module;
+    const quern_result result = find_for(live, name, "quern_live_reload", &module);
+    return result != QUERN_OK ? result : reload_changed(live, &module, 1, "quern_live_reload");
+}
+
+quern_result quern_live_revert(quern_live *live, const char *name)
+{
+    static const char call[] = "quern_live_revert";
+    live_module *module;
+    const quern_result result = find_for(live, name, call, &module);
+    if (result != QUERN_OK) return result;
+    if (module->before == NULL)
+        return quern_error_set(QUERN_ERROR_UNAVAILABLE,
+                               "%s: module '%s' runs in its first version: there is none before", call,
+                               name);
+    (void)quern__live_read_stamp(module->path, &module->loaded);
+    return run_batch(live, &module, 1, false, module->before->path, call);
+}
+
+void quern_live_destroy(quern_live *live)
+{
+    if (live == NULL) return;
+    while (live->modules.count > 0) {
+        const live_module *const last = ITEM(live->modules, live_module *, live->modules.count - 1);
+        if (quern_live_remove(live, last->name) != QUERN_OK) {
+            say(live, QUERN_LOG_ERROR, "quern_live_destroy: %s; the object remains", quern_error_message());
+            return;
+        }
+    }
+    quern_world_remove_user(live->world, &live->user);
+    FOR_EACH(live_known *, place, live->known)
+    {
+        live_known *const known = *place;
+        live_library *const library = known->code;
+        if (library != NULL && --library->user_count == 0) {
+            say(live, QUERN_LOG_INFO,
+                "quern_live_destroy: '%s' stays loaded: the world still calls the hooks of types such as "
+                "the %s '%s'",
+                library->path, kind_names[known->kind], known->name);
+            free_library(live, library);
+        }
+        release(live, known, sizeof *known);
+    }
+    release_array(live, &live->known, sizeof(live_known *));
+    release_array(live, &live->changes, sizeof(live_change));
+    release_array(live, &live->steps, sizeof(live_step));
+    release_array(live, &live->modules, sizeof(live_module *));
+    quern__live_remove_folder(live->folder);
+    release(live, live, sizeof *live);
+}
+
+uint32_t quern_live_count(const quern_live *live)
+{
+    if (live != NULL) return live->modules.count;
+    (void)quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", "quern_live_count", "live");
+    return 0;
+}
+
+quern_result quern_live_get_info(const quern_live *live, uint32_t i, quern_live_info *out_info)
+{
+    static const char call[] = "quern_live_get_info";
+    if (live == NULL || out_info == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call,
+                               live == NULL ? "live" : "out_info");
+    if (i >= live->modules.count)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s: there is no module %u: there are %u, from 0", call, i,
+                               live->modules.count);
+    const live_module *const module = ITEM(live->modules, live_module *, i);
+    *out_info = module->info;
+    out_info->name = module->name;
+    out_info->path = module->path;
+    out_info->version = module->version_count;
+    out_info->system_count = module->running->systems.count;
+    out_info->type_count = module->running->types.count;
+    out_info->report = module->report;
+    out_info->error = module->error;
+    return QUERN_OK;
+}
+
+const char *quern_live_system_name(const quern_live *live, uint32_t module, uint32_t i)
+{
+    if (live != NULL && module < live->modules.count) {
+        const live_version *const version = ITEM(live->modules, live_module *, module)->running;
+        if (i < version->systems.count) return ITEM(version->systems, live_system, i).def->name;
+    }
+    (void)quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                          "quern_live_system_name: there is no system %u of module %u: %s", i, module,
+                          live == NULL ? "live is NULL" : "quern_live_get_info has their number");
+    return NULL;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The module of test_live.c. LIVE_VARIANT is what distinguishes its builds:
+ *
+ *   first     places move by 1, names have hooks
+ *   faster    another constant
+ *   wider     Place has a field more, before the others; a system that uses it stands between two others
+ *   leaner    neither the system "count" nor the type Name
+ *   refusing  load registers and adds, and then fails
+ *   circular  the systems' order has a circle
+ *   twice     load registers a type in two ways
+ *   other     another module: shares Place, has a system of its own
+ *   foreign   shares a Place of another layout
+ *   empty     exports nothing */
+
+#include <quern/kit/live.h>
+#include <quern/quern.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define first    1
+#define faster   2
+#define wider    3
+#define leaner   4
+#define refusing 5
+#define circular 6
+#define twice    7
+#define other    8
+#define foreign  9
+#define empty    10
+
+#if LIVE_VARIANT != empty
+
+#if LIVE_VARIANT == wider || LIVE_VARIANT == foreign
+typedef struct Place {
+    int32_t z, x, y;
+} Place;
+#define PLACE_FIELDS z, x, y
+#else
+typedef struct Place {
+    int32_t x, y;
+} Place;
+#define PLACE_FIELDS x, y
+#endif
+
+/* Text that the value owns. */
+typedef struct Name {
+    const char *text;
+} Name;
+
+/* What the module tells the test, as a resource that outlives its versions. Its fields are not described, so hashes leave
+ * it out. */
+typedef struct Told {
+    int32_t move_step;    /* of the version that ran last */
+    int32_t count_total;  /* runs of the system count */
+    int32_t leave_count;  /* calls of leave */
+    int32_t owned_count;  /* objects that were released */
+    int32_t copied_count; /* calls of the copy hook */
+} Told;
+
+typedef struct Bump {
+    int32_t by;
+} Bump;
+
+static quern_component place, name;
+static quern_resource told;
+static quern_event bump;
+static Told *told_value; /* starts anew in each version */
+
+#if LIVE_VARIANT == first
+enum { STEP = 1 };
+#else
+enum { STEP = 10 };
+#endif
+
+/* ------------------------------------------------------------------------------------------------ hooks */
+
+static void construct_names(void *values, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memset(values, 0, count * sizeof(Name));
+}
+
+static void copy_names(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    Name *to = targets;
+    const Name *from = sources;
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++) {
+        to[i].text = NULL;
+        if (from[i].text == NULL) continue;
+        const size_t bytes = strlen(from[i].text) + 1;
+        char *text = malloc(bytes);
+        if (text != NULL) memcpy(text, from[i].text, bytes);
+        to[i].text = text;
+    }
+    if (told_value != NULL) told_value->copied_count++;
+}
+
+static void move_names(void *targets, void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memcpy(targets, sources, count * sizeof(Name));
+}
+
+static void destroy_names(void *values, uint32_t count, void *user_data)
+{
+    Name *names = values;
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)names[i].text);
+}
+
+/* ---------------------------------------------------------------------------------------------- systems */
+
+QUERN_SYSTEM(move, (Place, p))
+{
+    Told *state = quern_context_resource_write(context, told);
+    state->move_step = STEP;
+    QUERN_ROWS(i)
+    {
+        p[i].x += STEP;
+#if LIVE_VARIANT == wider
+        p[i].y = p[i].x + p[i].z;
+#endif
+    }
+}
+
+/* Runs between move and last in the variant wider. */
+QUERN_SYSTEM(lift, (Place, p))
+{
+    (void)context;
+    QUERN_ROWS(i) p[i].y = p[i].x;
+}
+
+/* y: what x was before last doubled it. */
+QUERN_SYSTEM(last, (Place, p))
+{
+    QUERN_ROWS(i) p[i].x *= 2;
+}
+
+static void count(quern_context *context)
+{
+    Told *state = quern_context_resource_write(context, told);
+    state->count_total++;
+    quern_emit(quern_context_emitter(context, bump), &(Bump){STEP});
+}
+
+static void wave(quern_context *context)
+{
+    Told *state = quern_context_resource_write(context, told);
+    state->count_total += 1000;
+}
+
+static void release_owned(void *object)
+{
+    Told *state = object;
+    state->owned_count++;
+}
+
+/* ------------------------------------------------------------------------------------------------- load */
+
+static quern_result register_types(quern_live_module *module)
+{
+    static const Name unnamed = {"unnamed"};
+    const quern_component_def def = {QUERN_TYPE(Name),
+                                     .hooks = {construct_names, copy_names, move_names, destroy_names, NULL},
+                                     .default_value = &unnamed};
+    QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, PLACE_FIELDS));
+    if (LIVE_VARIANT != leaner && LIVE_VARIANT != other && LIVE_VARIANT != foreign)
+        QUERN_TRY(quern_component_register(module->world, &def, &name));
+    QUERN_TRY(QUERN_EVENT_REGISTER_FIELDS(module->world, &bump, Bump, by));
+    return QUERN_RESOURCE_REGISTER(module->world, &told, Told);
+}
+
+static quern_result add_systems(quern_schedule *schedule)
+{
+    const quern_resource_access writes = {told, QUERN_ACCESS_WRITE};
+    const quern_system_def counted = {.name = "count", .begin = count, .resources = {writes}, .emits = {bump}};
+    const quern_system_def waved = {.name = "wave", .begin = wave, .resources = {writes}};
+    const quern_system_def lifted = {.name = "lift", .run = lift, .terms = {quern_term_write(place)}};
+    if (LIVE_VARIANT == other || LIVE_VARIANT == foreign) return quern_schedule_add_system(schedule, &waved, NULL);
+    if (LIVE_VARIANT == circular)
+        QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}, .after = {"last"}));
+    else
+        QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}));
+    if (LIVE_VARIANT == wider) {
+        quern_system system;
+        QUERN_TRY(quern_schedule_add_system(schedule, &lifted, &system));
+        if (quern_schedule_find_system(schedule, "lift").bits != system.bits)
+            return quern_error_set(QUERN_ERROR_CORRUPT, "the handle that load got is wrong");
+    }
+    QUERN_TRY(QUERN_ADD_SYSTEM(schedule, last, .after = {"move"}));
+    return LIVE_VARIANT != leaner ? quern_schedule_add_system(schedule, &counted, NULL) : QUERN_OK;
+}
+
+static quern_result load(quern_live_module *module)
+{
+    QUERN_TRY(register_types(module));
+    told_value = quern_resource_get(module->world, told);
+    QUERN_TRY(quern_live_own(module, told_value, release_owned));
+    QUERN_TRY(add_systems(module->schedule));
+    if (LIVE_VARIANT == refusing)
+        return quern_error_set(QUERN_ERROR_UNAVAILABLE, "the module needs another planet");
+    return LIVE_VARIANT == twice ? QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, x) : QUERN_OK;
+}
+
+static void leave(quern_live_module *module)
+{
+    if (told_value != NULL && module->version > 0) told_value->leave_count++;
+}
+
+QUERN_LIVE_MODULE(load, leave)
+
+#endif

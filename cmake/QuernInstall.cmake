@@ -18,6 +18,15 @@ install(FILES ${quern_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qu
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py ${PROJECT_SOURCE_DIR}/scripts/quern_inspect.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
 
+# Scripts for debuggers. GDB loads the one beside the path of the shared library by itself.
+install(FILES ${PROJECT_SOURCE_DIR}/scripts/quern_gdb.py ${PROJECT_SOURCE_DIR}/scripts/quern_lldb.py
+              ${PROJECT_SOURCE_DIR}/scripts/quern.natvis DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
+if(NOT QUERN_LIBRARY_TYPE STREQUAL "STATIC" AND NOT WIN32 AND NOT APPLE)
+  install(FILES ${PROJECT_SOURCE_DIR}/scripts/quern_gdb.py
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/gdb/auto-load/${CMAKE_INSTALL_FULL_LIBDIR}
+          RENAME libquern.so.${PROJECT_VERSION}-gdb.py)
+endif()
+
 set(quern_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quern)
 install(
   EXPORT quern

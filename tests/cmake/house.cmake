@@ -229,6 +229,18 @@ if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT Q
   quern_label_optimised(load_shared load_shared quern_shared)
 endif()
 
+# What debuggers show of a program. Only a build for debugging has the information that their scripts read.
+if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT QUERN_SANITIZE)
+  add_executable(debugged debuggers/debugged.c)
+  quern_configure_target(debugged)
+  target_link_libraries(debugged PRIVATE quern_static)
+  foreach(debugger gdb lldb)
+    add_test(NAME scripts_of_${debugger} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/debuggers/test_debugger.sh ${debugger}
+                                                 $<TARGET_FILE:debugged> ${PROJECT_SOURCE_DIR}/scripts)
+    set_tests_properties(scripts_of_${debugger} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+  endforeach()
+endif()
+
 # The test builds a user's program without sanitizers, which cannot link a library built with them.
 if(QUERN_INSTALL AND NOT QUERN_SANITIZE)
   add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/test_install.sh ${CMAKE_COMMAND}

@@ -54,6 +54,7 @@ if [ -f "$libdir/libquern_inspect.a" ]; then
 fi
 
 [ -x "$prefix/share/quern/schedule_dot.py" ]
+[ -f "$prefix/share/quern/quern_gdb.py" ]
 
 command -v pkg-config >/dev/null || { echo "pkg-config is not here: its file is not tested"; exit 0; }
 export PKG_CONFIG_PATH="$libdir/pkgconfig"

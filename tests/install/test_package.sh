@@ -42,6 +42,8 @@ deb_contents()
     [ "$(dpkg-deb -f "$build"/libquern[0-9]*.deb Package)" = "libquern${soname#libquern.so.}" ]
     dpkg-deb -f "$build"/libquern[0-9]*.deb Depends | grep -q libc6
     dpkg-deb -f "$build"/libquern-dev*.deb Depends | grep -q "libquern${soname#libquern.so.} (= "
+    # GDB loads a script from the folder of the library's real path below its own.
+    [ -f "$work/deb/usr/share/gdb/auto-load/usr/${library#"$work/runtime/usr/"}-gdb.py" ]
     find "$work/runtime" ! -type d ! -path '*/doc/*' ! -name 'libquern.so.*' | grep . && return 1
     "$source/tests/platform/test_symbols.sh" "$build/quern.symbols" "$library" nm objdump
 }

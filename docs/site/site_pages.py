@@ -32,6 +32,7 @@ MOVED = {
     "kit/README.md": "kit_sources.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 STYLE = (
     "body{font:14px/1.45 sans-serif;margin:1em auto;max-width:70em;padding:0 1em}pre{overflow-x:auto;background:#f5f5f7;"

@@ -12,7 +12,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 FOLDERS = ("core", "sched", "kit", "inspect", "include", "tests", "examples", "bench", "scripts", "cmake")
 PAGES = [
     os.path.relpath(page, ROOT)
-    for pattern in ("README.md", "CONTRIBUTING.md", "kit/README.md", "examples/README.md", "docs/**/*.md")
+    for pattern in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "kit/README.md", "examples/README.md", "docs/**/*.md")
     for page in glob.glob(os.path.join(ROOT, pattern), recursive=True)
 ]
 

@@ -161,17 +161,6 @@ static const char *const kinds[DELTA_KIND_COUNT] = {
     [QUERN_DELTA_RESOURCE] = "resource",  [QUERN_DELTA_RELATED] = "related",
     [QUERN_DELTA_UNRELATED] = "unrelated"};
 
-static void write_counts(quern__inspect_answer *answer, const quern_delta_batch *batches, uint32_t count)
-{
-    uint64_t counts[DELTA_KIND_COUNT] = {0};
-    for (uint32_t i = 0; i < count; i++)
-        counts[batches[i].kind] += batches[i].kind == QUERN_DELTA_RESOURCE ? 1 : batches[i].count;
-    quern__inspect_open(&answer->text, "counts", '{');
-    for (uint32_t i = 1; i < DELTA_KIND_COUNT; i++)
-        quern__inspect_put_count(&answer->text, kinds[i], counts[i]);
-    quern__inspect_close(&answer->text, '}');
-}
-
 static void begin_delta(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
@@ -201,7 +190,13 @@ static void begin_delta(quern__inspect_answer *answer)
     quern__inspect_open(&answer->text, NULL, '{');
     quern__inspect_put_count(&answer->text, "from", from);
     quern__inspect_put_count(&answer->text, "to", to);
-    write_counts(answer, batches, count);
+    uint64_t counts[DELTA_KIND_COUNT] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        counts[batches[i].kind] += batches[i].kind == QUERN_DELTA_RESOURCE ? 1 : batches[i].count;
+    quern__inspect_open(&answer->text, "counts", '{');
+    for (uint32_t i = 1; i < DELTA_KIND_COUNT; i++)
+        quern__inspect_put_count(&answer->text, kinds[i], counts[i]);
+    quern__inspect_close(&answer->text, '}');
     quern__inspect_open(&answer->text, "entries", '[');
 }
 

@@ -383,23 +383,6 @@ static void write_relations(quern__inspect_text *text, const quern_world *world,
     quern__inspect_close(text, ']');
 }
 
-/* Components that the world maintains itself, and disabled ones, are part of the list, but not of the values. */
-static void write_components(quern__inspect_text *text, const quern_world *world, quern_entity entity)
-{
-    quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
-    const uint32_t count =
-        quern_entity_list_components(world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
-    quern__inspect_open(text, "components", '[');
-    for (uint32_t i = 0; i < count && i < QUERN_MAX_ENTITY_COMPONENTS; i++) {
-        quern__inspect_open(text, NULL, '{');
-        quern__inspect_put_text(text, "name", quern_component_name(world, components[i]));
-        quern__inspect_put_flag(text, "enabled",
-                                quern_entity_is_component_enabled(world, entity, components[i]));
-        quern__inspect_close(text, '}');
-    }
-    quern__inspect_close(text, ']');
-}
-
 static void begin_entity(quern__inspect_answer *answer)
 {
     const quern_world *world = answer->inspector->def.world;
@@ -414,7 +397,19 @@ static void begin_entity(quern__inspect_answer *answer)
     quern__inspect_put_path(text, world, entity);
     quern__inspect_put_flag(text, "enabled", quern_entity_is_enabled(world, entity));
     quern__inspect_put_count(text, "frame", answer->inspector->frame);
-    write_components(text, world, entity);
+    /* Components that the world maintains itself, and disabled ones, are in this list, but not among the values. */
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
+    const uint32_t count =
+        quern_entity_list_components(world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
+    quern__inspect_open(text, "components", '[');
+    for (uint32_t i = 0; i < count && i < QUERN_MAX_ENTITY_COMPONENTS; i++) {
+        quern__inspect_open(text, NULL, '{');
+        quern__inspect_put_text(text, "name", quern_component_name(world, components[i]));
+        quern__inspect_put_flag(text, "enabled",
+                                quern_entity_is_component_enabled(world, entity, components[i]));
+        quern__inspect_close(text, '}');
+    }
+    quern__inspect_close(text, ']');
     write_values(answer, entity);
     write_relations(text, world, entity);
     quern__inspect_close(text, '}');

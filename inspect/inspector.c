@@ -196,20 +196,6 @@ static bool is_due(quern_inspector *inspector, uint32_t i, uint64_t now_ns)
     return true;
 }
 
-static void begin_message(quern__inspect_client *client, uint64_t now_ns)
-{
-    quern__inspect_answer *answer = client->answer;
-    uint64_t rate = RATE;
-    answer->client = client;
-    if (!answer->is_done &&
-        (!quern__inspect_read_count(answer, "rate", RATE, RATE_MAX, &rate) || rate == 0))
-        rate = RATE;
-    client->interval_ns = 1000000000u / rate;
-    client->due_ns = now_ns + client->interval_ns;
-    quern__inspect_answer_begin(answer);
-    client->is_building = true;
-}
-
 /* Builds messages that are due, until the time. The first client always advances by a step, and each update begins with
  * another one. */
 static void push_messages(quern_inspector *inspector, uint64_t until_ns)
@@ -221,7 +207,18 @@ static void push_messages(quern_inspector *inspector, uint64_t until_ns)
         const uint64_t now_ns = clock_ns();
         if (k > 0 && now_ns >= until_ns) break;
         if (is_due(inspector, i, now_ns)) {
-            if (!client->is_building) begin_message(client, now_ns);
+            if (!client->is_building) {
+                quern__inspect_answer *answer = client->answer;
+                uint64_t rate = RATE;
+                answer->client = client;
+                if (!answer->is_done &&
+                    (!quern__inspect_read_count(answer, "rate", RATE, RATE_MAX, &rate) || rate == 0))
+                    rate = RATE;
+                client->interval_ns = 1000000000u / rate;
+                client->due_ns = now_ns + client->interval_ns;
+                quern__inspect_answer_begin(answer);
+                client->is_building = true;
+            }
             do
                 quern__inspect_answer_step(client->answer);
             while (!client->answer->is_done && clock_ns() < until_ns);

@@ -238,25 +238,6 @@ static quern_result look_up_sizes(quern_grid *grid)
 
 /* ------------------------------------------------------------------------------------------- creating */
 
-static void list_terms(quern_grid *grid)
-{
-    const quern_grid_def *def = &grid->def;
-    uint32_t count = 0;
-    grid->terms[count++] = quern_term_read(def->position);
-    if (grid->payload_bytes > 0 && def->payload.bits != def->position.bits) {
-        grid->payload_term = count;
-        grid->terms[count++] = quern_term_read(def->payload);
-    }
-    for (uint32_t i = 0; i < QUERN_GRID_MAX_FILTERS && def->with[i].bits != 0; i++)
-        grid->terms[count++] = quern_term_with(def->with[i]);
-    for (uint32_t i = 0; i < QUERN_GRID_MAX_FILTERS && def->without[i].bits != 0; i++)
-        grid->terms[count++] = quern_term_without(def->without[i]);
-    grid->first_mark_term = count;
-    for (uint32_t i = 0; i < QUERN_GRID_MAX_MARKS && def->marks[i].bits != 0; i++)
-        grid->terms[count++] = quern_term_optional(def->marks[i], QUERN_ACCESS_NONE);
-    grid->mark_count = count - grid->first_mark_term;
-}
-
 /* Registers the grid's resource, or reuses the one that a destroyed grid has left. */
 static quern_result make_resource(quern_grid *grid, const char *name)
 {
@@ -284,7 +265,21 @@ static quern_result init(quern_grid *grid, const char *name)
 {
     quern_result result = look_up_sizes(grid);
     if (result != QUERN_OK) return result;
-    list_terms(grid);
+    const quern_grid_def *def = &grid->def;
+    uint32_t count = 0;
+    grid->terms[count++] = quern_term_read(def->position);
+    if (grid->payload_bytes > 0 && def->payload.bits != def->position.bits) {
+        grid->payload_term = count;
+        grid->terms[count++] = quern_term_read(def->payload);
+    }
+    for (uint32_t i = 0; i < QUERN_GRID_MAX_FILTERS && def->with[i].bits != 0; i++)
+        grid->terms[count++] = quern_term_with(def->with[i]);
+    for (uint32_t i = 0; i < QUERN_GRID_MAX_FILTERS && def->without[i].bits != 0; i++)
+        grid->terms[count++] = quern_term_without(def->without[i]);
+    grid->first_mark_term = count;
+    for (uint32_t i = 0; i < QUERN_GRID_MAX_MARKS && def->marks[i].bits != 0; i++)
+        grid->terms[count++] = quern_term_optional(def->marks[i], QUERN_ACCESS_NONE);
+    grid->mark_count = count - grid->first_mark_term;
     quern_query_def query = {0};
     memcpy(query.terms, grid->terms, sizeof query.terms);
     result = quern_query_create(grid->owner, &query, &grid->query);

@@ -1164,25 +1164,6 @@ static quern_result reserve_member_lists(prefab_loader *loader)
     return QUERN_OK;
 }
 
-static void close_prefab_loader(prefab_loader *loader)
-{
-    const quern_allocator *allocator = &loader->reader.allocator;
-    for (uint32_t i = 0; i < loader->constructed_count; i++) {
-        const quern_prefab_value *value = &loader->values[i];
-        quern_type_info type;
-        if (value->value != NULL &&
-            quern_component_get_info(loader->reader.world, value->component, &type) == QUERN_OK)
-            destroy(&type, (void *)value->value);
-    }
-    if (loader->value_memory != NULL)
-        allocator->release(allocator->user_data, loader->value_memory, loader->value_bytes,
-                           QUERN_MAX_ALIGNMENT_BYTES);
-    if (loader->block != NULL)
-        allocator->release(allocator->user_data, loader->block, loader->block_bytes, _Alignof(max_align_t));
-    quern__json_document_close(&loader->document);
-    close_reader(&loader->reader);
-}
-
 /* ----------------------------------------------------------------------------------------- members */
 
 /* Names the member in the message of an error, and notes its object. Returns `result`. */
@@ -1565,6 +1546,20 @@ quern_result quern_json_read_prefab(quern_world *world, const char *text, size_t
     }
     result = quern__json_add_place(&loader.document, loader.reader.place, result);
     result = quern__json_prefix_error(result, function);
-    close_prefab_loader(&loader);
+    const quern_allocator *allocator = &loader.reader.allocator;
+    for (uint32_t i = 0; i < loader.constructed_count; i++) {
+        const quern_prefab_value *value = &loader.values[i];
+        quern_type_info type;
+        if (value->value != NULL &&
+            quern_component_get_info(loader.reader.world, value->component, &type) == QUERN_OK)
+            destroy(&type, (void *)value->value);
+    }
+    if (loader.value_memory != NULL)
+        allocator->release(allocator->user_data, loader.value_memory, loader.value_bytes,
+                           QUERN_MAX_ALIGNMENT_BYTES);
+    if (loader.block != NULL)
+        allocator->release(allocator->user_data, loader.block, loader.block_bytes, _Alignof(max_align_t));
+    quern__json_document_close(&loader.document);
+    close_reader(&loader.reader);
     return result;
 }

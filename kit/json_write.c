@@ -413,16 +413,6 @@ static quern_result print_entity(json_writer *writer, quern_entity entity, bool 
 
 /* ------------------------------------------------------------------------------------------- world */
 
-static void print_field_type(json_writer *writer, const quern_field *field)
-{
-    char text[32];
-    if (field->count > 1)
-        snprintf(text, sizeof text, "\"%s[%u]\"", quern__json_field_type(field->type), field->count);
-    else
-        snprintf(text, sizeof text, "\"%s\"", quern__json_field_type(field->type));
-    print(writer, text);
-}
-
 static void print_schema(json_writer *writer)
 {
     bool has_types = false;
@@ -438,7 +428,14 @@ static void print_schema(json_writer *writer)
         for (uint32_t k = 0; k < type.field_count; k++) {
             if (k == 0) print(writer, ", \"fields\": {");
             print_key(writer, type.fields[k].name, strlen(type.fields[k].name), &has_fields);
-            print_field_type(writer, &type.fields[k]);
+            const quern_field *field = &type.fields[k];
+            char text[32];
+            if (field->count > 1)
+                snprintf(text, sizeof text, "\"%s[%u]\"", quern__json_field_type(field->type),
+                         field->count);
+            else
+                snprintf(text, sizeof text, "\"%s\"", quern__json_field_type(field->type));
+            print(writer, text);
         }
         print(writer, has_fields ? "}}" : "}");
     }

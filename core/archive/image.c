@@ -720,20 +720,6 @@ static bool is_valid_link(const quern__image *image, const quern__archived_links
     return (links->levels[slot] & ~(uint32_t)MARKS) == level && reaches_root(links, slot);
 }
 
-/* Removes links to entities that are not alive in this world. Counts the other links that lead outside of the list. */
-static void keep_links_outside(const quern__image *image, quern__archived_links *links)
-{
-    const uint32_t slot_count = image->head.slot_count;
-    for (uint32_t slot = 0; slot < slot_count; slot++) {
-        const uint32_t target = links->targets[slot];
-        if (target == QUERN__SLOT_NONE || target < slot_count) continue;
-        if (target - slot_count < image->outside.count && quern__image_outside(image, target).bits == 0)
-            links->targets[slot] = QUERN__SLOT_NONE;
-        else
-            links->outside_count++;
-    }
-}
-
 static quern_result check_links(const quern__image *image, quern__archived_links *links)
 {
     if (links->targets == NULL) {
@@ -745,7 +731,16 @@ static quern_result check_links(const quern__image *image, quern__archived_links
                    ? QUERN_OK
                    : quern__image_fail("an edge is there twice, has a dead end, or differs from the rows");
     }
-    keep_links_outside(image, links);
+    /* Links to entities that are not alive in this world are removed. The others that lead outside are counted. */
+    const uint32_t slot_count = image->head.slot_count;
+    for (uint32_t slot = 0; slot < slot_count; slot++) {
+        const uint32_t target = links->targets[slot];
+        if (target == QUERN__SLOT_NONE || target < slot_count) continue;
+        if (target - slot_count < image->outside.count && quern__image_outside(image, target).bits == 0)
+            links->targets[slot] = QUERN__SLOT_NONE;
+        else
+            links->outside_count++;
+    }
     if (links->link_count != links->source_count)
         return quern__image_fail("links and rows have different sources");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)

@@ -310,21 +310,15 @@ static quern_result map_component(const quern__image *image, quern__archived_typ
     return result;
 }
 
-/* Maps a component with hooks, which only archetypes without rows have. If the world lacks it, the
- * report does not list it as missing. */
-static void map_hooked_component(const quern__image *image, quern__archived_type *type)
-{
-    const quern_component found =
-        quern__components_find(&image->world->storage.components, type->type.name);
-    if (found.bits != 0 && !is_world_managed(image, quern__component_index(found)))
-        type->component_index = quern__component_index(found);
-}
-
 static quern_result map_value(const quern__image *image, quern__archived_type *type)
 {
     type->migration = find_migration(image->def, type->type.name);
     if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0) {
-        map_hooked_component(image, type);
+        /* Only archetypes without rows have it: if the world lacks it, the report does not list it as missing. */
+        const quern_component found =
+            quern__components_find(&image->world->storage.components, type->type.name);
+        if (found.bits != 0 && !is_world_managed(image, quern__component_index(found)))
+            type->component_index = quern__component_index(found);
         return QUERN_OK;
     }
     const quern_component found = find_component(image, type);

@@ -36,17 +36,6 @@ static bool put_sets(const quern__image *image, const quern__archived_links *lin
     return true;
 }
 
-/* Replaces the slots of the archive in all keys by those of the world. */
-static void map_slots(quern__archived_links *links, const quern_entity *handles)
-{
-    for (uint32_t i = 0; i < links->edges.count; i++) {
-        const uint64_t key = links->edges.items[i].key;
-        links->edges.items[i].key = (uint64_t)quern_entity_index(handles[key >> 32]) << 32 |
-                                    quern_entity_index(handles[(uint32_t)key]);
-    }
-    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
-}
-
 /* Gives the loaded entities their sets of targets and sources in the list. */
 static quern_result load_sets(const quern__image *image, quern__archived_links *links,
                               const quern_entity *handles)
@@ -54,7 +43,13 @@ static quern_result load_sets(const quern__image *image, quern__archived_links *
     QUERN__ARRAY(uint32_t) slots = {0};
     if (links->edges.count == 0) return QUERN_OK;
     if (!quern__array_reserve(&image->allocator, &slots, links->edges.count)) return fail_memory();
-    map_slots(links, handles);
+    /* The keys have slots of the archive, and get those of the world. */
+    for (uint32_t i = 0; i < links->edges.count; i++) {
+        const uint64_t key = links->edges.items[i].key;
+        links->edges.items[i].key = (uint64_t)quern_entity_index(handles[key >> 32]) << 32 |
+                                    quern_entity_index(handles[(uint32_t)key]);
+    }
+    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
     bool is_done = put_sets(image, links, slots.items, quern__edges_put_targets);
     /* Exchanges source and target in all keys, and sorts them. */
     for (uint32_t i = 0; i < links->edges.count; i++) {

@@ -277,30 +277,6 @@ static void add_tag(const hashing *it, const quern__archetype *archetype, const 
         rows->sums[row] += hash;
 }
 
-static void add_row_flags(const hashing *it, const quern__archetype *archetype, uint32_t slot_index,
-                          row_sums *rows)
-{
-    const quern__row_bits *row_bits = archetype->row_bits;
-    for (uint32_t i = 0; row_bits != NULL && i < row_bits->count; i++) {
-        if (!quern__bit_column_is_of_component(row_bits->list[i].kind)) break;
-        const quern__type *type = quern__components_type(&it->storage->components, row_bits->list[i].id);
-        const uint64_t *words = quern__bit_column_words(row_bits, i, slot_index);
-        const uint64_t hash = quern__hash_word(quern__hash_string(type->name), 1 + row_bits->list[i].kind);
-        for (uint32_t row = 0; row < archetype->slots[slot_index].row_count; row++)
-            rows->sums[row] += (words[row / 64] >> row % 64 & 1) * hash;
-    }
-}
-
-static void add_names(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
-                      row_sums *rows)
-{
-    const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
-    for (uint32_t row = 0; row < slot->row_count && it->storage->names->count > 0; row++) {
-        const quern__name *name = quern__names_of(it->storage->names, quern_entity_index(entities[row]));
-        if (name != NULL) rows->sums[row] += quern__hash_word(2, quern__hash_string(name->text));
-    }
-}
-
 static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32_t slot_index)
 {
     const quern__chunk_slot *slot = &archetype->slots[slot_index];
@@ -313,8 +289,20 @@ static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32
         else if (index != it->id_index)
             add_values(it, archetype, slot, index, &rows);
     }
-    add_row_flags(it, archetype, slot_index, &rows);
-    add_names(it, archetype, slot, &rows);
+    const quern__row_bits *row_bits = archetype->row_bits;
+    for (uint32_t i = 0; row_bits != NULL && i < row_bits->count; i++) {
+        if (!quern__bit_column_is_of_component(row_bits->list[i].kind)) break;
+        const quern__type *type = quern__components_type(&it->storage->components, row_bits->list[i].id);
+        const uint64_t *words = quern__bit_column_words(row_bits, i, slot_index);
+        const uint64_t hash = quern__hash_word(quern__hash_string(type->name), 1 + row_bits->list[i].kind);
+        for (uint32_t row = 0; row < archetype->slots[slot_index].row_count; row++)
+            rows.sums[row] += (words[row / 64] >> row % 64 & 1) * hash;
+    }
+    const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
+    for (uint32_t row = 0; row < slot->row_count && it->storage->names->count > 0; row++) {
+        const quern__name *name = quern__names_of(it->storage->names, quern_entity_index(entities[row]));
+        if (name != NULL) rows.sums[row] += quern__hash_word(2, quern__hash_string(name->text));
+    }
     const quern__column *ids = quern__archetype_find_column(archetype, it->id_index);
     uint64_t sum = 0;
     for (uint32_t row = 0; row < slot->row_count; row++) {

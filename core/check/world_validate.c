@@ -355,27 +355,6 @@ static quern_result validate_bit_column(const quern__archetype *archetype, uint3
     return QUERN_OK;
 }
 
-/* Checks that the bit columns of components precede all others, ordered by flag and then by component. */
-static quern_result validate_bit_column_list(const quern__storage *storage,
-                                             const quern__archetype *archetype)
-{
-    const quern__row_bits *row_bits = archetype->row_bits;
-    uint32_t count = 0;
-    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
-        for (uint32_t i = 0; i < archetype->component_count; i++) {
-            const uint32_t index = archetype->component_indices[i];
-            if (!quern__components_has_flag(&storage->components, index, 1u << flag)) continue;
-            REQUIRE(quern__row_bits_find_column(row_bits, flag, index) == count,
-                    "the bit column of component %u of archetype %u is not number %u", index,
-                    archetype->index, count);
-            count++;
-        }
-    REQUIRE(row_bits == NULL || row_bits->count == count ||
-                !quern__bit_column_is_of_component(row_bits->list[count].kind),
-            "archetype %u has a bit column of a component that it lacks", archetype->index);
-    return QUERN_OK;
-}
-
 static quern_result validate_bit_columns(const quern__archetype *archetype)
 {
     const quern__row_bits *row_bits = archetype->row_bits;
@@ -467,8 +446,22 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
         quern_result result = validate_chunk(storage, archetype, i);
         if (result != QUERN_OK) return result;
     }
-    quern_result result = validate_bit_column_list(storage, archetype);
-    if (result == QUERN_OK) result = validate_bit_columns(archetype);
+    /* The bit columns of components precede all others, ordered by flag and then by component. */
+    const quern__row_bits *row_bits = archetype->row_bits;
+    uint32_t count = 0;
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
+        for (uint32_t i = 0; i < archetype->component_count; i++) {
+            const uint32_t index = archetype->component_indices[i];
+            if (!quern__components_has_flag(&storage->components, index, 1u << flag)) continue;
+            REQUIRE(quern__row_bits_find_column(row_bits, flag, index) == count,
+                    "the bit column of component %u of archetype %u is not number %u", index,
+                    archetype->index, count);
+            count++;
+        }
+    REQUIRE(row_bits == NULL || row_bits->count == count ||
+                !quern__bit_column_is_of_component(row_bits->list[count].kind),
+            "archetype %u has a bit column of a component that it lacks", archetype->index);
+    const quern_result result = validate_bit_columns(archetype);
     return result != QUERN_OK ? result : validate_row_versions(storage, archetype);
 }
 

@@ -31,27 +31,6 @@ typedef struct bulk_create {
     quern__accessor *accessor;             /* for fill */
 } bulk_create;
 
-static void call_fill(quern_world *world, const bulk_create *create, const new_rows *rows)
-{
-    quern__plain_context context = {
-        .scope = {.accessor = create->accessor, .storage = &world->storage, .caller = QUERN__CALLER_FILL},
-        .world = world,
-        .user_data = create->user_data,
-        .thread = quern__this_thread()};
-    quern_view view = {
-        .count = rows->count,
-        .fill_index = rows->number,
-        .context = (quern_context *)&context,
-        .term_count = create->component_count,
-        .columns = create->view_columns,
-    };
-    quern__view_set_rows(&view, rows->archetype, rows->first, rows->count);
-    quern__world_set_locked(world, true); /* the other rows do not exist yet */
-    create->fill(view.context, &view);
-    quern__world_set_locked(world, false);
-    quern__scope_reset(&context.scope);
-}
-
 static quern_result create_rows(quern_world *world, quern__archetype *archetype, const bulk_create *create,
                                 uint32_t count, quern_entity *out_entities)
 {
@@ -72,7 +51,26 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
         }
         quern__fill_unlisted(storage, archetype, create->components, create->component_count, rows.first,
                              rows.count);
-        if (create->fill != NULL) call_fill(world, create, &rows);
+        if (create->fill != NULL) {
+            quern__plain_context context = {.scope = {.accessor = create->accessor,
+                                                      .storage = &world->storage,
+                                                      .caller = QUERN__CALLER_FILL},
+                                            .world = world,
+                                            .user_data = create->user_data,
+                                            .thread = quern__this_thread()};
+            quern_view view = {
+                .count = rows.count,
+                .fill_index = rows.number,
+                .context = (quern_context *)&context,
+                .term_count = create->component_count,
+                .columns = create->view_columns,
+            };
+            quern__view_set_rows(&view, rows.archetype, rows.first, rows.count);
+            quern__world_set_locked(world, true); /* the other rows do not exist yet */
+            create->fill(view.context, &view);
+            quern__world_set_locked(world, false);
+            quern__scope_reset(&context.scope);
+        }
         if (out_entities == NULL) continue;
         const quern_entity *handles =
             quern__row_handle(archetype, quern__archetype_row(archetype, rows.first));

@@ -313,23 +313,6 @@ static state state_of(const quern__storage *storage, uint32_t slot)
     return quern__archetype_has(archetype, by_parent_index(storage)) ? OFF_BY_PARENT : OFF_BY_ITSELF;
 }
 
-/* Finds or creates the archetype with the components of `source` and the tags of the wanted state. */
-static quern_result find_target(quern__storage *storage, const quern__archetype *source, state wanted,
-                                quern__archetype **out_target)
-{
-    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
-    const uint32_t tag = storage->disabled_index;
-    uint32_t count = 0, i = 0;
-    for (; i < source->component_count && source->component_indices[i] < tag; i++)
-        set[count++] = source->component_indices[i];
-    if (wanted != ON) set[count++] = (uint16_t)tag;
-    if (wanted == OFF_BY_PARENT) set[count++] = (uint16_t)by_parent_index(storage);
-    for (; i < source->component_count; i++)
-        if (source->component_indices[i] > by_parent_index(storage))
-            set[count++] = source->component_indices[i];
-    return quern__storage_ensure_archetype(storage, set, count, out_target);
-}
-
 /* Lists an entity for a change to the wanted state, with its move plan and a reserved row. Lists nothing if the
  * entity has that state. */
 static quern_result list_change(switch_list *changes, uint32_t slot, state wanted)
@@ -341,7 +324,18 @@ static quern_result list_change(switch_list *changes, uint32_t slot, state wante
     if (quern__archetype_has(source, storage->disabled_index) == (wanted != ON) &&
         quern__archetype_has(source, by_parent_index(storage)) == (wanted == OFF_BY_PARENT))
         return QUERN_OK;
-    quern_result result = find_target(storage, source, wanted, &target);
+    /* the components of `source`, with the tags of the wanted state in their places */
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
+    const uint32_t tag = storage->disabled_index;
+    uint32_t count = 0, i = 0;
+    for (; i < source->component_count && source->component_indices[i] < tag; i++)
+        set[count++] = source->component_indices[i];
+    if (wanted != ON) set[count++] = (uint16_t)tag;
+    if (wanted == OFF_BY_PARENT) set[count++] = (uint16_t)by_parent_index(storage);
+    for (; i < source->component_count; i++)
+        if (source->component_indices[i] > by_parent_index(storage))
+            set[count++] = source->component_indices[i];
+    quern_result result = quern__storage_ensure_archetype(storage, set, count, &target);
     if (result != QUERN_OK) return result;
     result = quern__plan_between(storage, source, target, &plan);
     if (result != QUERN_OK) return result;

@@ -189,22 +189,6 @@ static quern_result destroy_entities(quern_world *world)
     return result;
 }
 
-/* Drops the waiting commands and events that may have values with destroy hooks, and gives resources with such hooks
- * their first values. */
-static void destroy_other_values(quern_world *world)
-{
-    const quern__components *components = &world->storage.components;
-    for (uint32_t i = 0; i < components->list.count; i++)
-        if (components->list.items[i]->type.hooks.destroy != NULL) quern__world_release_commands(world);
-    for (uint32_t i = 0; i < world->resources.list.count; i++) {
-        quern__resource *resource = &world->resources.list.items[i];
-        if (resource->type.hooks.destroy == NULL) continue;
-        quern__type_destroy(&resource->type, resource->value, 1);
-        quern__type_construct(&resource->type, resource->value, 1);
-    }
-    quern__events_drop_hooked(world);
-}
-
 /* Reports that objects still refer to the world, and names one. */
 static void refuse_destroy(const quern_world *world, const char *state)
 {
@@ -247,7 +231,20 @@ static bool end_users(quern_world *world)
         refuse_destroy(world, "there is no memory to destroy the entities, which may own objects");
         return false;
     }
-    if (world->user_count > 0) destroy_other_values(world);
+    if (world->user_count > 0) {
+        /* Waiting commands and events may have values with destroy hooks, and so may resources, which get their first
+         * values. */
+        const quern__components *components = &world->storage.components;
+        for (uint32_t i = 0; i < components->list.count; i++)
+            if (components->list.items[i]->type.hooks.destroy != NULL) quern__world_release_commands(world);
+        for (uint32_t i = 0; i < world->resources.list.count; i++) {
+            quern__resource *resource = &world->resources.list.items[i];
+            if (resource->type.hooks.destroy == NULL) continue;
+            quern__type_destroy(&resource->type, resource->value, 1);
+            quern__type_construct(&resource->type, resource->value, 1);
+        }
+        quern__events_drop_hooked(world);
+    }
     if (world->user_count == 0) return true;
     refuse_destroy(world, "values with destroy hooks were destroyed, since they may own objects");
     return false;

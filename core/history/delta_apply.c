@@ -440,18 +440,6 @@ static quern_result apply(delta_applying *it)
         (unsigned long long)(stats.dropped_count + stats.refused_count));
 }
 
-static void release(delta_applying *it)
-{
-    const quern_allocator *allocator = &it->storage->allocator;
-    quern__array_release(allocator, &it->components);
-    quern__array_release(allocator, &it->resources);
-    quern__array_release(allocator, &it->created_keys);
-    quern__array_release(allocator, &it->destroyed_keys);
-    quern__map_release(&it->made, allocator);
-    if (it->copy.allocator != NULL) quern__byte_writer_release(&it->copy);
-    quern__release(allocator, it->value, QUERN_MAX_COMPONENT_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
-}
-
 static quern_result read_and_apply(quern_delta_applier *applier, quern_source source)
 {
     quern_world *world = applier->world;
@@ -479,7 +467,14 @@ static quern_result read_and_apply(quern_delta_applier *applier, quern_source so
         quern__commands_reset(&applier->recorder);
         applier->recorder.failed = QUERN_OK;
     }
-    release(&it);
+    const quern_allocator *allocator = &it.storage->allocator;
+    quern__array_release(allocator, &it.components);
+    quern__array_release(allocator, &it.resources);
+    quern__array_release(allocator, &it.created_keys);
+    quern__array_release(allocator, &it.destroyed_keys);
+    quern__map_release(&it.made, allocator);
+    if (it.copy.allocator != NULL) quern__byte_writer_release(&it.copy);
+    quern__release(allocator, it.value, QUERN_MAX_COMPONENT_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
     return result;
 }
 

@@ -80,18 +80,6 @@ static bool reserve_page(quern__names *names, const quern_allocator *allocator, 
     return true;
 }
 
-/* Adds all names of a block to the front of the free list, in ascending order. */
-static void free_block(quern__names *names, uint32_t block)
-{
-    for (uint32_t i = QUERN__NAME_BLOCK_NAMES; i-- > 0;) {
-        quern__name *name = &names->blocks.items[block][i];
-        name->slot = QUERN__SLOT_NONE;
-        name->next = names->first_free;
-        names->first_free = block << QUERN__NAME_BLOCK_LOG2 | i;
-    }
-    names->free_count += QUERN__NAME_BLOCK_NAMES;
-}
-
 static bool add_block(quern__names *names, const quern_allocator *allocator)
 {
     uint32_t block = names->blocks.count;
@@ -103,7 +91,14 @@ static bool add_block(quern__names *names, const quern_allocator *allocator)
     if (block == names->blocks.count) names->blocks.count++;
     names->blocks.items[block] = fresh;
     names->held_block_count++;
-    free_block(names, block);
+    /* all names of the block go to the front of the free list, in ascending order */
+    for (uint32_t i = QUERN__NAME_BLOCK_NAMES; i-- > 0;) {
+        quern__name *name = &names->blocks.items[block][i];
+        name->slot = QUERN__SLOT_NONE;
+        name->next = names->first_free;
+        names->first_free = block << QUERN__NAME_BLOCK_LOG2 | i;
+    }
+    names->free_count += QUERN__NAME_BLOCK_NAMES;
     return true;
 }
 

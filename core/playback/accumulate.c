@@ -156,23 +156,6 @@ static quern_entity with_tag(quern_entity entity, uint32_t tag)
     return quern__entity_make(tag, quern_entity_generation(entity), quern_entity_index(entity));
 }
 
-/* Marks the items of dead entities, so that drops can be reported as DEAD rather than DESTROYED. */
-static void mark_dead(const quern__accumulating *it)
-{
-    item_batch dead;
-    const quern__entities *entities = &it->storage->entities;
-    const uint32_t tag = tag_of_dead(it->storage);
-    cursor at = cursor_first(&it->gathered);
-    for (cursor_fill(&at, 0, 1, &dead); dead.count > 0; cursor_fill(&at, 0, 1, &dead)) {
-        fetch_records(entities, &dead);
-        for (uint32_t i = 0; i < dead.count; i++) {
-            quern_entity *entity = &dead.items[i]->entity;
-            if (!quern_entity_is_provisional(*entity) && !is_found(dead.records[i], dead.items[i]))
-                *entity = with_tag(*entity, tag);
-        }
-    }
-}
-
 /* Notes an entity that some reaction to sets does not match. archetype: NULL if it is created at this sync point. */
 static bool note_unmatched(quern__accumulating *it, quern_entity entity, const quern__archetype *archetype)
 {
@@ -235,7 +218,21 @@ quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorde
         (has_commands && it->storage->reactions->count > 0 && !note_all_unmatched(it)))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");
     it->destroys = QUERN__MAY(commands->traits, DESTROYS);
-    if (it->destroys) mark_dead(it);
+    if (it->destroys) {
+        /* Items of entities that are dead now are marked: their drops are reported as DEAD, not DESTROYED. */
+        item_batch dead;
+        const quern__entities *entities = &it->storage->entities;
+        const uint32_t tag = tag_of_dead(it->storage);
+        cursor at = cursor_first(&it->gathered);
+        for (cursor_fill(&at, 0, 1, &dead); dead.count > 0; cursor_fill(&at, 0, 1, &dead)) {
+            fetch_records(entities, &dead);
+            for (uint32_t i = 0; i < dead.count; i++) {
+                quern_entity *entity = &dead.items[i]->entity;
+                if (!quern_entity_is_provisional(*entity) && !is_found(dead.records[i], dead.items[i]))
+                    *entity = with_tag(*entity, tag);
+            }
+        }
+    }
     return QUERN_OK;
 }
 

@@ -27,18 +27,6 @@ bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uin
     return true;
 }
 
-/* Insertion sort: the list is short, with one entry per reason and system that lost commands. */
-static void sort_drops(quern__drops *drops, uint32_t first)
-{
-    for (uint32_t i = first + 1; i < drops->count; i++) {
-        const quern__drop drop = drops->items[i];
-        uint32_t at = i;
-        for (; at > first && is_before(&drop, &drops->items[at - 1]); at--)
-            drops->items[at] = drops->items[at - 1];
-        drops->items[at] = drop;
-    }
-}
-
 /* ----------------------------------------------------------------------------------------- gathering */
 
 /* Input: the recorders. Output: their streams in order. Can fail: memory for the lists. */
@@ -301,7 +289,14 @@ static void report(quern__playback *playback, uint32_t first, quern__playback_st
             quern__drops_add(&playback->drops, &playback->storage->allocator, first, &drops->items[k]);
         }
     }
-    if (QUERN__UNLIKELY(playback->drops.count > first + 1)) sort_drops(&playback->drops, first);
+    /* Insertion sort: the list is short, with one entry per reason and system that lost commands. */
+    for (uint32_t i = first + 1; QUERN__UNLIKELY(i < playback->drops.count); i++) {
+        const quern__drop drop = playback->drops.items[i];
+        uint32_t at = i;
+        for (; at > first && is_before(&drop, &playback->drops.items[at - 1]); at--)
+            playback->drops.items[at] = playback->drops.items[at - 1];
+        playback->drops.items[at] = drop;
+    }
 }
 
 /* Values that items still own are destroyed in the order of streams, so that the order of hooks does not depend

@@ -365,26 +365,20 @@ static quern__instances instances_of(const quern__resolved *resolved, const quer
                               .is_linked = resolved->spawned_are_linked};
 }
 
-/* Counts the members of refused instances, which end at once. */
-static void count_refused(quern__resolved *resolved)
+quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage)
 {
+    const quern__entities *entities = &storage->entities;
+    quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
+    uint32_t used_count = (uint32_t)resolved->created_count, name_count = 0;
     for (uint32_t i = 0; i < resolved->spawned.count; i++) {
         quern__spawned *it = &resolved->spawned.items[i];
-        if (it->plan != NULL) continue;
+        if (it->plan != NULL) continue; /* the others are refused, and their members end at once */
         const uint32_t count = it->count * it->prefab->members.count;
         it->first_destroyed = (uint32_t)resolved->destroyed_count;
         resolved->destroyed_count += count;
         resolved->refused_count += count;
         if (resolved->refused_result == QUERN_OK) resolved->refused_result = it->refused_result;
     }
-}
-
-quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage)
-{
-    const quern__entities *entities = &storage->entities;
-    quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
-    uint32_t used_count = (uint32_t)resolved->created_count, name_count = 0;
-    count_refused(resolved);
     if (!quern__array_reserve(&storage->allocator, &resolved->created, used_count)) return fail_memory();
     if (resolved->spawned_are_linked) return QUERN_OK;
     if (entities->absent_count == 0 && entities->free_count < used_count) used_count = entities->free_count;

@@ -22,8 +22,18 @@ static inline size_t prefab_plan_bytes(const quern__prefab *prefab)
            2 * (size_t)prefab->members.count * sizeof(quern__link_node);
 }
 
-static void destroy(quern__prefab *prefab, const quern_allocator *allocator)
+/* Relaxed: a thread that retains a prefab has found it in the registry, which no thread modifies meanwhile. The
+ * main thread releases prefabs after all systems have run. The count orders no other access. */
+void quern__prefab_retain(quern__prefab *prefab)
 {
+    atomic_fetch_add_explicit(&prefab->reference_count, 1, memory_order_relaxed);
+}
+
+void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator)
+{
+    /* relaxed: see quern__prefab_retain */
+    if (prefab == NULL || atomic_fetch_sub_explicit(&prefab->reference_count, 1, memory_order_relaxed) != 1)
+        return;
     for (uint32_t i = 0; i < prefab->columns.count; i++) {
         const quern__prefab_column *column = &prefab->columns.items[i];
         if (column->constructed_count > 0)
@@ -44,20 +54,6 @@ static void destroy(quern__prefab *prefab, const quern_allocator *allocator)
     quern__array_release(allocator, &prefab->row_members);
     quern__array_release(allocator, &prefab->component_indices);
     quern__release(allocator, prefab, sizeof *prefab, _Alignof(quern__prefab));
-}
-
-/* Relaxed: a thread that retains a prefab has found it in the registry, which no thread modifies meanwhile. The
- * main thread releases prefabs after all systems have run. The count orders no other access. */
-void quern__prefab_retain(quern__prefab *prefab)
-{
-    atomic_fetch_add_explicit(&prefab->reference_count, 1, memory_order_relaxed);
-}
-
-void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator)
-{
-    /* relaxed: see quern__prefab_retain */
-    if (prefab != NULL && atomic_fetch_sub_explicit(&prefab->reference_count, 1, memory_order_relaxed) == 1)
-        destroy(prefab, allocator);
 }
 
 static uint64_t held_bytes(const quern__prefab *prefab)
@@ -260,16 +256,6 @@ static inline quern__link_node link_node_bases(const quern__link_node *node)
                               .previous = node->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
 }
 
-static void make_nodes(const quern__prefab *prefab, uint32_t root_level, const quern__prefab_plan *plan)
-{
-    for (uint32_t i = 0; i < prefab->members.count; i++) {
-        const uint32_t level = root_level + prefab->nodes.items[i].level;
-        plan->nodes[i] = prefab->nodes.items[i];
-        plan->nodes[i].level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
-        plan->node_bases[i] = link_node_bases(&plan->nodes[i]);
-    }
-}
-
 /* The version is stored last: archetypes that are created for this plan do not invalidate it. */
 static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, uint32_t root_level,
                               bool keeps_outside_levels, quern__prefab_plan *plan)
@@ -284,7 +270,12 @@ static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, ui
         /* only at the last level can groups that differ in their depth share an archetype */
         plan->shares_archetypes = plan->shares_archetypes || is_archetype_shared(plan, i);
     }
-    make_nodes(prefab, root_level, plan);
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const uint32_t level = root_level + prefab->nodes.items[i].level;
+        plan->nodes[i] = prefab->nodes.items[i];
+        plan->nodes[i].level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
+        plan->node_bases[i] = link_node_bases(&plan->nodes[i]);
+    }
     plan->archetypes_version = storage->archetypes_version;
     return QUERN_OK;
 }

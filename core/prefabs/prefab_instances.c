@@ -173,15 +173,6 @@ static void write_overrides(const quern__instances *it, const group_rows *rows)
     }
 }
 
-/* Writes the parent of the roots. The captured columns have none for it. */
-static void write_parent(const quern__instances *it, const group_rows *rows)
-{
-    quern_entity *targets =
-        quern__storage_value(it->plan->archetypes[0], rows->first, it->parent_relation->component_index);
-    for (uint32_t i = 0; i < rows->count; i++)
-        targets[i] = it->parent;
-}
-
 /* ---------------------------------------------------------------------------------------------- rows */
 
 /* Fills consecutive rows of one chunk. */
@@ -199,7 +190,13 @@ static inline void put_rows(const quern__instances *it, const group_rows *rows)
     fill_columns(it, rows);
     if (group->field_count > 0) write_fields(it, rows);
     if (it->override_count > 0) write_overrides(it, rows);
-    if (rows->group_index == 0 && it->parent_relation != NULL) write_parent(it, rows);
+    if (rows->group_index == 0 && it->parent_relation != NULL) {
+        /* The captured columns have no parent for the roots. */
+        quern_entity *targets = quern__storage_value(it->plan->archetypes[0], rows->first,
+                                                     it->parent_relation->component_index);
+        for (uint32_t i = 0; i < rows->count; i++)
+            targets[i] = it->parent;
+    }
 }
 
 /* Appends and fills the rows of one group for a block of `count` instances. */

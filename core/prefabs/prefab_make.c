@@ -1030,24 +1030,21 @@ static quern_result add_by_depth(prefab_capture *it, quern__relation *relation, 
     return QUERN_OK;
 }
 
-static quern_result add_unordered(prefab_capture *it, quern__relation *relation, link_indices *links)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < it->parts.count && result == QUERN_OK; i++) {
-        const quern_prefab_member_def *member = &it->described[i];
-        const quern_entity *target = relation->is_many ? NULL : target_of(it, i, relation);
-        if (target != NULL) result = add_link(it, relation, links, i, *target);
-        for (uint32_t k = 0; relation->is_many && k < member->target_count && result == QUERN_OK; k++)
-            if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
-                relation->component_index)
-                result = add_link(it, relation, links, i, member->targets[k].target);
-    }
-    return result;
-}
-
 static quern_result list_described_links(prefab_capture *it, quern__relation *relation, link_indices *links)
 {
-    if (relation->is_many || !relation->has_levels) return add_unordered(it, relation, links);
+    if (relation->is_many || !relation->has_levels) {
+        quern_result result = QUERN_OK;
+        for (uint32_t i = 0; i < it->parts.count && result == QUERN_OK; i++) {
+            const quern_prefab_member_def *member = &it->described[i];
+            const quern_entity *target = relation->is_many ? NULL : target_of(it, i, relation);
+            if (target != NULL) result = add_link(it, relation, links, i, *target);
+            for (uint32_t k = 0; relation->is_many && k < member->target_count && result == QUERN_OK; k++)
+                if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
+                    relation->component_index)
+                    result = add_link(it, relation, links, i, member->targets[k].target);
+        }
+        return result;
+    }
     const size_t bytes = (3 * (size_t)it->parts.count + 1) * sizeof(uint32_t);
     uint32_t *scratch = quern__allocate(it->allocator, bytes, _Alignof(uint32_t));
     if (scratch == NULL) return prefab_capture_fail_memory();

@@ -68,20 +68,6 @@ static uint64_t find_newer_in_groups(const uint64_t *lane, uint32_t row, uint32_
     return newer;
 }
 
-/* Adds the rows in which one component is newer than seen_version. The mask may get rows of the chunk before
- * the view, too. offset: offset of the component's row versions. */
-static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_version, quern__row_mask *mask)
-{
-    const uint64_t *versions = view->row_versions + offset;
-    const uint32_t end = view->first_row + view->count;
-    const bool has_moved_rows = view->versions[0] > seen_version;
-    for (uint32_t row = view->first_row / 64 * 64; row < end; row += 64) {
-        const uint32_t count = end - row < 64 ? end - row : 64;
-        mask->words[row / 64] |= has_moved_rows ? find_newer(versions + row, count, seen_version)
-                                                : find_newer_in_groups(versions, row, count, seen_version);
-    }
-}
-
 /* Selects the rows that pass the change filters. Row versions are read only if the chunk's version is newer than
  * seen_version. */
 static quern__selection select_changed(const quern__query *query, const quern_view *view,
@@ -100,7 +86,16 @@ static quern__selection select_changed(const quern__query *query, const quern_vi
             newer.word_count = mask->word_count;
             memset(newer.words, 0, newer.word_count * sizeof *newer.words);
         }
-        add_newer(view, view->row_offsets[column->version_index], seen_version, &newer);
+        /* whole words: the mask may get rows of the chunk before the view, too */
+        const uint64_t *versions = view->row_versions + view->row_offsets[column->version_index];
+        const uint32_t end = view->first_row + view->count;
+        const bool has_moved_rows = view->versions[0] > seen_version;
+        for (uint32_t row = view->first_row / 64 * 64; row < end; row += 64) {
+            const uint32_t count = end - row < 64 ? end - row : 64;
+            newer.words[row / 64] |= has_moved_rows
+                                         ? find_newer(versions + row, count, seen_version)
+                                         : find_newer_in_groups(versions, row, count, seen_version);
+        }
     }
     if (newer.word_count == 0) return QUERN__SELECT_NONE;
     quern__row_mask_keep(mask, newer.words);

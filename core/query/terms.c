@@ -491,24 +491,6 @@ static void list_edge_rows(const quern__query *query, const quern__edge_list *so
     }
 }
 
-/* Joins the sorted rows to ranges. */
-static void join_rows(quern__target *it)
-{
-    uint64_t next = UINT64_MAX; /* key of the row after the last range */
-    for (uint32_t i = 0; i < it->rows.count; i++) {
-        const uint64_t key = it->rows.items[i].key;
-        if (key == next)
-            it->ranges.items[it->ranges.count - 1].count++;
-        else
-            it->ranges.items[it->ranges.count++] =
-                (quern__target_range){.match = (uint32_t)(key >> (CHUNK_BITS + ROW_BITS)),
-                                      .chunk_index = (uint32_t)(key >> ROW_BITS),
-                                      .first_row = (uint16_t)(key & ((1 << ROW_BITS) - 1)),
-                                      .count = 1};
-        next = key + 1;
-    }
-}
-
 /* A target that is dead has no sources. Its slot may belong to another entity by now; the
  * sources of that entity do not count. */
 quern_result quern__target_list(const quern__query *query)
@@ -536,7 +518,19 @@ quern_result quern__target_list(const quern__query *query)
     else if (count > 0)
         list_rows(query);
     quern__sort(it->rows.items, it->sort_scratch.items, it->rows.count);
-    join_rows(it);
+    uint64_t next = UINT64_MAX; /* key of the row after the last range */
+    for (uint32_t i = 0; i < it->rows.count; i++) {
+        const uint64_t key = it->rows.items[i].key;
+        if (key == next)
+            it->ranges.items[it->ranges.count - 1].count++;
+        else
+            it->ranges.items[it->ranges.count++] =
+                (quern__target_range){.match = (uint32_t)(key >> (CHUNK_BITS + ROW_BITS)),
+                                      .chunk_index = (uint32_t)(key >> ROW_BITS),
+                                      .first_row = (uint16_t)(key & ((1 << ROW_BITS) - 1)),
+                                      .count = 1};
+        next = key + 1;
+    }
     it->list_number++;
     it->is_listed = true;
     it->listed = it->entity;

@@ -132,32 +132,29 @@ static void *get_values(quern__scope *scope, quern__scratch_block wanted)
     return block != NULL ? values_of(block) : NULL;
 }
 
-/* Frees the blocks that a view of an iteration got for other rows: they are invalid since the iterator moved on.
- * Relaxed: an iteration belongs to one thread. */
-static void free_passed(quern__scope *scope, const quern_view *view)
-{
-    quern__scratch_block *kept = NULL, *next;
-    for (quern__scratch_block *block =
-             atomic_exchange_explicit(&scope->scratch, NULL, memory_order_relaxed);
-         block != NULL; block = next) {
-        next = block->next;
-        if (block->view == view && block->rows != view->entities) {
-            free_block(scope, block);
-            continue;
-        }
-        block->next = kept;
-        kept = block;
-    }
-    atomic_store_explicit(&scope->scratch, kept, memory_order_relaxed);
-}
-
 static void *get_view_values(const quern_view *view, uint32_t term, uint32_t address_count,
                              size_t size_bytes)
 {
     quern__scope *scope = quern__scope_of(view);
     if (scope == NULL) return NULL;
     const bool is_iteration = scope->caller == QUERN__CALLER_ITERATION;
-    if (is_iteration) free_passed(scope, view);
+    if (is_iteration) {
+        /* Blocks that the view got for other rows are invalid since the iterator moved on. Relaxed: an iteration belongs
+         * to one thread. */
+        quern__scratch_block *kept = NULL, *next;
+        for (quern__scratch_block *block =
+                 atomic_exchange_explicit(&scope->scratch, NULL, memory_order_relaxed);
+             block != NULL; block = next) {
+            next = block->next;
+            if (block->view == view && block->rows != view->entities) {
+                free_block(scope, block);
+                continue;
+            }
+            block->next = kept;
+            kept = block;
+        }
+        atomic_store_explicit(&scope->scratch, kept, memory_order_relaxed);
+    }
     /* a view without handles is identified by its values, or by the scope if it has none */
     const void *rows = view->entities != NULL ? (const void *)view->entities : view->memory;
     return get_values(scope, (quern__scratch_block){.size_bytes = size_bytes,

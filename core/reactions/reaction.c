@@ -868,27 +868,21 @@ quern_result quern__reaction_take(quern__storage *storage, quern__reaction *reac
     return QUERN_OK;
 }
 
-/* Destroys the copies in a block and returns the block to its subscription. quern__reaction_finish then trims the
- * free blocks to the number used last. */
-static void give_back(const quern__taken_block *block, const quern_allocator *allocator)
-{
-    quern__subscription *subscription = block->subscription;
-    quern__removed *removed = &subscription->removed;
-    quern__removed_destroy_values(removed, block->memory, block->count);
-    if (removed->blocks.count < removed->blocks.capacity)
-        removed->blocks.items[removed->blocks.count++] = block->memory;
-    else
-        quern__release(allocator, block->memory, removed->block_bytes, QUERN__PART_ALIGNMENT_BYTES);
-    subscription->taken_block_count--;
-}
-
 void quern__reaction_finish(quern__storage *storage, quern__reaction *reaction)
 {
     quern__taken *taken = &reaction->taken;
     for (uint32_t i = 0, first = 0; i < taken->removed.count; i++) {
         const quern__taken_block *block = &taken->removed.items[i];
         if (block->subscription != taken->removed.items[first].subscription) first = i;
-        give_back(block, &storage->allocator);
+        quern__subscription *subscription = block->subscription;
+        quern__removed *removed = &subscription->removed;
+        quern__removed_destroy_values(removed, block->memory, block->count);
+        if (removed->blocks.count < removed->blocks.capacity)
+            removed->blocks.items[removed->blocks.count++] = block->memory;
+        else
+            quern__release(&storage->allocator, block->memory, removed->block_bytes,
+                           QUERN__PART_ALIGNMENT_BYTES);
+        subscription->taken_block_count--;
         if (block->subscription->taken_block_count == 0)
             quern__removed_trim(&block->subscription->removed, &storage->allocator, i + 1 - first);
     }
@@ -898,21 +892,6 @@ void quern__reaction_finish(quern__storage *storage, quern__reaction *reaction)
 }
 
 /* ------------------------------------------------------------------------------------------ put back */
-
-static void put_back_rows(const quern__taken *taken, const quern__taken_rows *rows,
-                          quern__subscription *subscription)
-{
-    uint32_t bit_columns[KIND_COUNT];
-    list_bit_columns(subscription, bit_columns);
-    const uint32_t bit_column = bit_columns[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
-    const quern__chunk *chunk = quern__slot_chunk(&rows->archetype->slots[rows->slot]);
-    const uint64_t *words = taken->words.items + rows->first_word;
-    quern__bit_range run = {0};
-    while (quern__bitset_next_range(words, row_words(subscription), &run))
-        quern__bit_column_set_rows(rows->archetype->row_bits, bit_column,
-                                   quern__location_make(chunk, run.first), run.count);
-    subscription->is_pending = true;
-}
 
 /* Returns blocks with their copies to their subscription. Its list still has the capacity for them. */
 static void put_back_blocks(const quern__taken_block *blocks, uint32_t count)
@@ -935,7 +914,17 @@ void quern__reaction_put_back(quern__storage *storage, quern__reaction *reaction
     quern__taken *taken = &reaction->taken;
     for (uint32_t i = 0; i < taken->rows.count; i++) {
         const quern__taken_rows *rows = &taken->rows.items[i];
-        put_back_rows(taken, rows, quern__find_subscription(rows->archetype, reaction));
+        quern__subscription *subscription = quern__find_subscription(rows->archetype, reaction);
+        uint32_t bit_columns[KIND_COUNT];
+        list_bit_columns(subscription, bit_columns);
+        const uint32_t bit_column = bit_columns[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
+        const quern__chunk *chunk = quern__slot_chunk(&rows->archetype->slots[rows->slot]);
+        const uint64_t *words = taken->words.items + rows->first_word;
+        quern__bit_range run = {0};
+        while (quern__bitset_next_range(words, row_words(subscription), &run))
+            quern__bit_column_set_rows(rows->archetype->row_bits, bit_column,
+                                       quern__location_make(chunk, run.first), run.count);
+        subscription->is_pending = true;
     }
     for (uint32_t first = 0, end; first < taken->removed.count; first = end) {
         for (end = first + 1; end < taken->removed.count; end++)

@@ -273,18 +273,6 @@ static bool allocate_blocks(const quern__removed *removed, const quern_allocator
     return true;
 }
 
-static void sort_into(quern__removed *removed, const quern_allocator *allocator, char **blocks,
-                      quern__sort_item *sequences, uint32_t sequence_count)
-{
-    list_sequences(removed, sequences);
-    quern__sort(sequences, sequences + sequence_count, sequence_count);
-    move_sequences(removed, blocks, sequences, sequence_count);
-    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
-        release_block(removed, allocator, removed->blocks.items[i]);
-        removed->blocks.items[i] = blocks[i];
-    }
-}
-
 bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator)
 {
     if (is_sorted(removed)) return true;
@@ -295,7 +283,15 @@ bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocat
     char **blocks = quern__allocate(allocator, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
     const bool has_memory =
         sequences != NULL && blocks != NULL && allocate_blocks(removed, allocator, blocks);
-    if (has_memory) sort_into(removed, allocator, blocks, sequences, sequence_count);
+    if (has_memory) {
+        list_sequences(removed, sequences);
+        quern__sort(sequences, sequences + sequence_count, sequence_count);
+        move_sequences(removed, blocks, sequences, sequence_count);
+        for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
+            release_block(removed, allocator, removed->blocks.items[i]);
+            removed->blocks.items[i] = blocks[i];
+        }
+    }
     quern__release(allocator, sequences, sequences_bytes, REMOVED_ALIGNMENT_BYTES);
     quern__release(allocator, blocks, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
     return has_memory;

@@ -61,20 +61,6 @@ static void select_range(selection *rows, uint32_t first, uint32_t count)
     rows->count += count;
 }
 
-/* Sets first, last and count from the words. */
-static void measure(selection *rows)
-{
-    for (uint32_t i = 0; i < QUERN__COUNT_OF(rows->words); i++) {
-        const uint64_t word = rows->words[i];
-        if (word == 0) continue;
-        const uint32_t high = (uint32_t)(word >> 32);
-        if (rows->count == 0) rows->first = i * 64 + quern__lowest_bit_64(word);
-        rows->last =
-            i * 64 + (high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)word));
-        rows->count += quern__count_bits_64(word);
-    }
-}
-
 static void select_mask(selection *rows, const quern_view *view, const uint64_t *mask)
 {
     const uint32_t shift = view->first_row % 64;
@@ -86,7 +72,15 @@ static void select_mask(selection *rows, const quern_view *view, const uint64_t 
         const uint64_t over = shift > 0 ? bits >> (64 - shift) : 0;
         if (over != 0) *to |= over;
     }
-    measure(rows);
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(rows->words); i++) {
+        const uint64_t word = rows->words[i];
+        if (word == 0) continue;
+        const uint32_t high = (uint32_t)(word >> 32);
+        if (rows->count == 0) rows->first = i * 64 + quern__lowest_bit_64(word);
+        rows->last =
+            i * 64 + (high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)word));
+        rows->count += quern__count_bits_64(word);
+    }
 }
 
 static quern_result select_list(selection *rows, const quern_view *view, const uint32_t *list,

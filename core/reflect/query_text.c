@@ -67,24 +67,6 @@ static quern_result fail_unknown(const quern_type_info *type, const char *text)
                        text, list, strlen(list) == sizeof list - 1 ? "..." : "", suggestion.text);
 }
 
-static quern_result select_element(quern__path *path, const char *index, size_t bytes)
-{
-    uint64_t number;
-    if (!path->is_array)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%.63s': '%s' of '%s' is no array: leave out the index", path->text,
-                           path->field->name, path->type->name);
-    if (quern__digits_read(index, bytes, 10, UINT32_MAX, &number) != QUERN__NUMBER_OK ||
-        number >= path->field->count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%.63s': '%s' of '%s' has the elements [0] to [%u]", path->text,
-                           path->field->name, path->type->name, path->field->count - 1);
-    path->first = (uint32_t)number;
-    path->count = 1;
-    path->is_array = false;
-    return QUERN_OK;
-}
-
 /* The name of a field may end like an element, as in "points[0]", so the whole text is tried as a name first. */
 quern_result quern__path_find(const quern_type_info *type, const char *text, quern__path *out_path)
 {
@@ -101,7 +83,21 @@ quern_result quern__path_find(const quern_type_info *type, const char *text, que
                               .count = is_array ? field->count : 1,
                               .is_array = is_array};
     if (bracket == NULL) return QUERN_OK;
-    return select_element(out_path, bracket + 1, (size_t)(text + bytes - 1 - (bracket + 1)));
+    uint64_t number;
+    if (!out_path->is_array)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%.63s': '%s' of '%s' is no array: leave out the index", out_path->text,
+                           out_path->field->name, out_path->type->name);
+    if (quern__digits_read(bracket + 1, (size_t)(text + bytes - 1 - (bracket + 1)), 10, UINT32_MAX,
+                           &number) != QUERN__NUMBER_OK ||
+        number >= out_path->field->count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%.63s': '%s' of '%s' has the elements [0] to [%u]", out_path->text,
+                           out_path->field->name, out_path->type->name, out_path->field->count - 1);
+    out_path->first = (uint32_t)number;
+    out_path->count = 1;
+    out_path->is_array = false;
+    return QUERN_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- writing */

@@ -124,30 +124,26 @@ static inline void write_target(const quern__storage *storage, const quern__rela
     if (had_target) quern__rows_written(archetype, record->location, 1, relation->component_index);
 }
 
-/* Moves all rows to move. */
-static void move_rows(quern__storage *storage)
-{
-    const uint32_t count = storage->relations->log.changes.count;
-    const bool is_long = count > SHORT_LIST;
-    const quern__link_change *change = storage->relations->log.changes.items;
-    for (uint32_t i = 0; i < count; i++, change++) {
-        if (is_long && count - i > RELATE_RECORDS_AHEAD) {
-            fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
-            if (change[RELATE_ROWS_AHEAD].row_tier != QUERN__ROW_STAYS)
-                fetch_row(storage, change + RELATE_ROWS_AHEAD);
-        }
-        if (change->row_tier != QUERN__ROW_STAYS)
-            quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot),
-                                     quern__entities_record(&storage->entities, change->slot),
-                                     change->plan);
-    }
-}
-
 /* Reserves and moves the rows of all entities in the log, which keeps its entries. On failure no row has moved. */
 static quern_result move_logged_rows(quern__storage *storage)
 {
     const quern_result result = reserve_rows(storage);
-    if (result == QUERN_OK) move_rows(storage);
+    if (result == QUERN_OK) {
+        const uint32_t count = storage->relations->log.changes.count;
+        const bool is_long = count > SHORT_LIST;
+        const quern__link_change *change = storage->relations->log.changes.items;
+        for (uint32_t i = 0; i < count; i++, change++) {
+            if (is_long && count - i > RELATE_RECORDS_AHEAD) {
+                fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
+                if (change[RELATE_ROWS_AHEAD].row_tier != QUERN__ROW_STAYS)
+                    fetch_row(storage, change + RELATE_ROWS_AHEAD);
+            }
+            if (change->row_tier != QUERN__ROW_STAYS)
+                quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot),
+                                         quern__entities_record(&storage->entities, change->slot),
+                                         change->plan);
+        }
+    }
     return result;
 }
 
@@ -388,19 +384,6 @@ static quern_result relate_all_links(quern__storage *storage, quern__relation *r
     return result;
 }
 
-/* Reserves pages of links for all pairs, and an entry of the log for each. Errors: OUT_OF_MEMORY. */
-static quern_result reserve_links(quern__storage *storage, quern__relation *relation,
-                                  const quern_entity *sources, const quern_entity *targets, uint32_t count)
-{
-    bool has_room = quern__array_reserve(&storage->allocator, &storage->relations->log.changes, count);
-    for (uint32_t i = 0; i < count && has_room; i++)
-        has_room =
-            quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(sources[i])) &&
-            quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(targets[i]));
-    return has_room ? QUERN_OK
-                    : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
-}
-
 enum { EDGE_NODES_AHEAD = 16, EDGE_SETS_AHEAD = 8 }; /* prefetch distances, in pairs of a list */
 
 /* Adds one of many edges unless it exists. Only the first edge of a source is logged, because it moves a row. */
@@ -447,16 +430,6 @@ static quern_result add_edges(quern__storage *storage, quern__relation *relation
     return result;
 }
 
-/* Removes the edges that added_pairs lists by pair, the last one first. */
-static void remove_added(quern__storage *storage, quern__relation *relation, const quern_entity *sources,
-                         const quern_entity *targets, uint32_t count)
-{
-    for (uint32_t i = count; i-- > 0;)
-        if (quern__bitset_has(storage->relations->added_pairs.items, i))
-            quern__edges_remove(&relation->edges, quern_entity_index(sources[i]),
-                                quern_entity_index(targets[i]));
-}
-
 static quern_result relate_many_edges(quern__storage *storage, quern__relation *relation,
                                       const quern_entity *sources, const quern_entity *targets,
                                       uint32_t count, uint32_t *out_failed)
@@ -471,7 +444,12 @@ static quern_result relate_many_edges(quern__storage *storage, quern__relation *
     quern__leaving_begin(storage);
     quern_result result = add_edges(storage, relation, sources, targets, count, out_failed);
     if (result == QUERN_OK && relations->log.changes.count > 0) result = move_logged_rows(storage);
-    if (result != QUERN_OK) remove_added(storage, relation, sources, targets, count);
+    if (result != QUERN_OK) {
+        for (uint32_t i = count; i-- > 0;)
+            if (quern__bitset_has(storage->relations->added_pairs.items, i))
+                quern__edges_remove(&relation->edges, quern_entity_index(sources[i]),
+                                    quern_entity_index(targets[i]));
+    }
     relation->links.version++;
     for (uint32_t i = 0; i < word_count; i++)
         relations->added_pairs.items[i] = 0;
@@ -485,7 +463,13 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
 {
     if (relation->is_many) return relate_many_edges(storage, relation, sources, targets, count, out_failed);
     *out_failed = count;
-    quern_result result = reserve_links(storage, relation, sources, targets, count);
+    bool has_room = quern__array_reserve(&storage->allocator, &storage->relations->log.changes, count);
+    for (uint32_t i = 0; i < count && has_room; i++)
+        has_room =
+            quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(sources[i])) &&
+            quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(targets[i]));
+    quern_result result =
+        has_room ? QUERN_OK : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
     if (result != QUERN_OK) return result;
     result = relate_all_links(storage, relation, sources, targets, count, out_failed);
     if (result == QUERN_OK) result = quern__tier_moves_prepare(storage, relation);

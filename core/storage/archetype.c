@@ -198,24 +198,17 @@ static bool is_filtered(const quern__components *components, const uint16_t *com
     return false;
 }
 
-/* Lists the lanes of the components with row_changes. Returns their number. */
-static uint32_t list_lanes(const quern__archetype *archetype, const quern__components *components,
-                           quern__row_lane *out_lanes)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < archetype->component_count; i++) {
-        const uint32_t index = archetype->component_indices[i];
-        if (quern__components_has_flag(components, index, QUERN__FLAG_ROW_CHANGES))
-            out_lanes[count++] = (quern__row_lane){index, quern__archetype_version_index(archetype, index)};
-    }
-    return count;
-}
-
 static bool start_versions(quern__archetype *archetype, const quern_allocator *allocator,
                            const quern__components *components)
 {
     quern__row_lane lanes[QUERN_MAX_ENTITY_COMPONENTS];
-    const uint32_t lane_count = list_lanes(archetype, components, lanes);
+    uint32_t lane_count = 0;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        const uint32_t index = archetype->component_indices[i];
+        if (quern__components_has_flag(components, index, QUERN__FLAG_ROW_CHANGES))
+            lanes[lane_count++] =
+                (quern__row_lane){index, quern__archetype_version_index(archetype, index)};
+    }
     const uint32_t stride = 1 + archetype->component_count;
     if (!quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity, stride))
         return false;

@@ -169,26 +169,22 @@ static char *value_at(quern__row row, uint32_t offset_bytes, uint32_t size_bytes
     return row.run + offset_bytes + row.index * size_bytes;
 }
 
-static void carry_columns(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
-{
-    const quern__row target = quern__archetype_row(plan->target, to),
-                     source = quern__archetype_row(plan->source, from);
-    const quern__move_step *step = plan->steps;
-    for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
-        move_values(step->type, value_at(target, step->target_offset_bytes, step->size_bytes),
-                    value_at(source, step->source_offset_bytes, step->size_bytes), step->size_bytes, count);
-    step += plan->added_count;
-    for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
-        if (step->type != NULL)
-            quern__type_destroy(step->type, value_at(source, step->source_offset_bytes, step->size_bytes),
-                                count);
-}
-
 /* Always inlined: quern__rows_move is called for single rows, too. */
 QUERN__ALWAYS_INLINE void carry(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
 {
     if (count > ROWS_ONE_BY_ONE || !plan->is_plain) {
-        carry_columns(plan, to, from, count);
+        const quern__row target = quern__archetype_row(plan->target, to),
+                         source = quern__archetype_row(plan->source, from);
+        const quern__move_step *step = plan->steps;
+        for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
+            move_values(step->type, value_at(target, step->target_offset_bytes, step->size_bytes),
+                        value_at(source, step->source_offset_bytes, step->size_bytes), step->size_bytes,
+                        count);
+        step += plan->added_count;
+        for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
+            if (step->type != NULL)
+                quern__type_destroy(step->type,
+                                    value_at(source, step->source_offset_bytes, step->size_bytes), count);
         return;
     }
     for (uint32_t i = 0; i < count; i++)

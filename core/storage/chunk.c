@@ -23,14 +23,6 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
     assert(slabs->move_counts.first_reader == NULL); /* getters must be destroyed before their world */
 }
 
-static uint32_t find_unused_entry(const quern__slabs *slabs)
-{
-    uint32_t i = 0;
-    while (i < slabs->list.count && slabs->list.items[i].memory != NULL)
-        i++;
-    return i;
-}
-
 enum { MOVE_COUNT_ALIGNMENT_BYTES = 64 };
 
 static void release_counts(quern__move_counts *move_counts, const quern_allocator *allocator)
@@ -68,7 +60,9 @@ static bool move_counts_grow(quern__move_counts *move_counts, const quern_alloca
 /* Adds a slab with all chunks free and returns its entry, or NULL. */
 static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocator)
 {
-    uint32_t index = find_unused_entry(slabs);
+    uint32_t index = 0; /* of the first unused entry */
+    while (index < slabs->list.count && slabs->list.items[index].memory != NULL)
+        index++;
     if (!quern__array_reserve(allocator, &slabs->list, index + 1) ||
         !move_counts_grow(&slabs->move_counts, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
         return NULL;

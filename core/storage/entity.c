@@ -351,15 +351,6 @@ void quern__entities_make_first_page_huge(const quern__entities *entities)
     quern__collapse_huge_page(entities->pages.items[0], RECORD_PAGE_BYTES);
 }
 
-/* Returns how many of `wanted` unused slots from `index` on have consecutive records and can be initialised in one
- * loop. Also stops where the first page becomes a huge page. */
-static uint32_t count_in_page(uint32_t index, uint32_t wanted)
-{
-    uint32_t end = (index | (QUERN__PAGE_RECORDS - 1)) + 1;
-    if (index < QUERN__FIRST_PAGE_HUGE_FROM) end = QUERN__FIRST_PAGE_HUGE_FROM;
-    return wanted < end - index ? wanted : end - index;
-}
-
 void quern__entities_allocate_many(quern__entities *entities, uint32_t count, quern_entity *out_handles)
 {
     const uint32_t high = entities->first_handle_high;
@@ -368,7 +359,11 @@ void quern__entities_allocate_many(quern__entities *entities, uint32_t count, qu
         out_handles[i] = quern__entities_allocate(entities);
     for (uint32_t taken; i < count; i += taken) {
         const uint32_t first = entities->slot_count;
-        taken = count_in_page(first, count - i);
+        /* one loop for consecutive records; it also stops where the first page becomes a huge page */
+        const uint32_t wanted = count - i;
+        uint32_t end = (first | (QUERN__PAGE_RECORDS - 1)) + 1;
+        if (first < QUERN__FIRST_PAGE_HUGE_FROM) end = QUERN__FIRST_PAGE_HUGE_FROM;
+        taken = wanted < end - first ? wanted : end - first;
         if (QUERN__UNLIKELY(first == QUERN__FIRST_PAGE_HUGE_FROM))
             quern__entities_make_first_page_huge(entities);
         quern__record *records = quern__entities_record(entities, first);

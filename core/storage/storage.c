@@ -96,22 +96,16 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
            quern__map_reserve(&storage->archetype_by_set, allocator, storage->archetypes.count + 1);
 }
 
-/* Notes whether an archetype with a new index holds chunks. Precondition: the set has room. */
-static void note_holder(quern__slabs *slabs, const quern__archetype *archetype)
-{
-    while (slabs->holders.count <= archetype->index / 64)
-        slabs->holders.items[slabs->holders.count++] = 0;
-    if (archetype->held_count > 0)
-        quern__bitset_add(slabs->holders.items, archetype->index);
-    else
-        quern__bitset_remove(slabs->holders.items, archetype->index);
-}
-
 void quern__storage_append_archetype(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->index = storage->archetypes.count;
     storage->archetypes.items[storage->archetypes.count++] = archetype;
-    note_holder(&storage->slabs, archetype);
+    while (storage->slabs.holders.count <= archetype->index / 64)
+        storage->slabs.holders.items[storage->slabs.holders.count++] = 0;
+    if (archetype->held_count > 0)
+        quern__bitset_add(storage->slabs.holders.items, archetype->index);
+    else
+        quern__bitset_remove(storage->slabs.holders.items, archetype->index);
     storage->archetypes_version++;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         quern__component *component = storage->components.list.items[archetype->component_indices[i]];
@@ -233,24 +227,6 @@ bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count)
            quern__map_reserve(&storage->archetype_by_set, allocator, archetypes);
 }
 
-static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,
-                                  uint32_t count, uint32_t layout_index, quern__archetype **out_archetype)
-{
-    quern_result result = check_new_archetype(storage, count);
-    if (result != QUERN_OK) return result;
-    if (!reserve_links(storage, component_indices, count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
-                           storage->archetypes.count);
-    assert(layout_index >= storage->archetypes.count);
-    result =
-        quern__storage_create_archetype(storage, component_indices, count, layout_index, out_archetype);
-    if (result != QUERN_OK) return result;
-    quern__storage_register_archetype(storage, *out_archetype);
-    quern__storage_append_archetype(storage, *out_archetype);
-    warn_if_crowded(storage);
-    return QUERN_OK;
-}
-
 quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
                                                 const uint16_t *component_indices, uint32_t count)
 {
@@ -267,8 +243,21 @@ quern_result quern__storage_ensure_archetype_with_layout(quern__storage *storage
                                                          quern__archetype **out_archetype)
 {
     quern__archetype *archetype = quern__storage_find_archetype(storage, component_indices, count);
-    if (archetype == NULL)
-        return archetype_add(storage, component_indices, count, layout_index, out_archetype);
+    if (archetype == NULL) {
+        quern_result result = check_new_archetype(storage, count);
+        if (result != QUERN_OK) return result;
+        if (!reserve_links(storage, component_indices, count))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
+                               storage->archetypes.count);
+        assert(layout_index >= storage->archetypes.count);
+        result =
+            quern__storage_create_archetype(storage, component_indices, count, layout_index, out_archetype);
+        if (result != QUERN_OK) return result;
+        quern__storage_register_archetype(storage, *out_archetype);
+        quern__storage_append_archetype(storage, *out_archetype);
+        warn_if_crowded(storage);
+        return QUERN_OK;
+    }
     *out_archetype = archetype;
     return QUERN_OK;
 }
@@ -511,14 +500,6 @@ void quern__storage_set_shift(quern__storage *storage, quern__archetype *archety
             quern__archetype_column_position(archetype, table->component_index);
 }
 
-static void link_incoming(quern__move_plan *plan)
-{
-    plan->next_incoming = plan->target->incoming;
-    plan->place_incoming = &plan->target->incoming;
-    if (plan->next_incoming != NULL) plan->next_incoming->place_incoming = &plan->next_incoming;
-    plan->target->incoming = plan;
-}
-
 static quern__move_plan *plan_create(quern__storage *storage, quern__archetype *source,
                                      quern__archetype *target)
 {
@@ -538,7 +519,10 @@ static quern__move_plan *plan_create(quern__storage *storage, quern__archetype *
         plan_release(storage, plan);
         return NULL;
     }
-    link_incoming(plan);
+    plan->next_incoming = plan->target->incoming;
+    plan->place_incoming = &plan->target->incoming;
+    if (plan->next_incoming != NULL) plan->next_incoming->place_incoming = &plan->next_incoming;
+    plan->target->incoming = plan;
     return plan;
 }
 

@@ -480,17 +480,6 @@ static bool watch(quern__inspect_server *server, client *connection)
 
 /* ------------------------------------------------------------------------------------------- the thread */
 
-/* Ends the state of a connection at its deadline. */
-static void expire(quern__inspect_server *server, client *connection)
-{
-    if (connection->state == WAITS) {
-        leave_request(server, connection);
-        refuse(server, connection, 503, "{\"error\":\"the program does not answer: it is busy\"}");
-    } else {
-        end_connection(server, connection, true);
-    }
-}
-
 /* Goes on with a connection until it has to wait. events: of poll. */
 static void advance(quern__inspect_server *server, client *connection, short events)
 {
@@ -506,8 +495,14 @@ static void advance(quern__inspect_server *server, client *connection, short eve
     const bool is_reading = connection->state != WAITS && connection->state != WRITES;
     if (has_failed || (is_reading && connection->has_ended))
         end_connection(server, connection, false);
-    else if (clock_ns() >= connection->deadline_ns)
-        expire(server, connection);
+    else if (clock_ns() >= connection->deadline_ns) {
+        if (connection->state == WAITS) {
+            leave_request(server, connection);
+            refuse(server, connection, 503, "{\"error\":\"the program does not answer: it is busy\"}");
+        } else {
+            end_connection(server, connection, true);
+        }
+    }
 }
 
 /* Returns a place for a connection: a free one, or that of the connection that has been reading or writing for

@@ -504,18 +504,6 @@ static void add_worker(quern_worker_profile *sum, const quern_worker_profile *wo
     sum->sync_ns += worker->sync_ns;
 }
 
-static void finish_workers(const quern__profiler *profiler, quern_frame_profile *frame, uint64_t now_ns)
-{
-    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
-        quern__observed_worker *observed = &profiler->workers[i];
-        observed->profile = worker_profile(profiler, i, now_ns);
-        add_worker(&frame->workers, &observed->profile);
-        add_worker(&observed->profile_total, &observed->profile);
-    }
-    const double all_ns = (double)frame->time_ns * frame->thread_count;
-    frame->efficiency = all_ns > 0 ? (double)frame->workers.busy_ns / all_ns : 0;
-}
-
 void quern__profile_reset_totals(quern__profiler *profiler)
 {
     profiler->total = (quern_frame_profile){0};
@@ -540,7 +528,14 @@ void quern__profile_end_frame(quern__frame_observer *observer)
     quern__profile_record(profiler, &ended);
     if (!profiler->is_profiling) return;
     if (profiler->total.thread_count != profiler->frame.thread_count) quern__profile_reset_totals(profiler);
-    finish_workers(profiler, &profiler->frame, now_ns);
+    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
+        quern__observed_worker *observed = &profiler->workers[i];
+        observed->profile = worker_profile(profiler, i, now_ns);
+        add_worker(&profiler->frame.workers, &observed->profile);
+        add_worker(&observed->profile_total, &observed->profile);
+    }
+    const double all_ns = (double)profiler->frame.time_ns * profiler->frame.thread_count;
+    profiler->frame.efficiency = all_ns > 0 ? (double)profiler->frame.workers.busy_ns / all_ns : 0;
     /* If the frame has rebuilt the passes but could not run, the new passes have no profile. */
     const bool has_passes = profiler->passes_version == profiler->plan->passes_version;
     for (uint32_t i = 0; i < profiler->plan->segments.count && has_passes; i++)

@@ -19,21 +19,6 @@
  * trace keeps a copy. The same names are reported often, so each track caches the numbers of some of
  * them. */
 
-/* Copies a name; truncates longer ones between two characters (UTF-8). */
-static void copy_text(const char *name, char text[QUERN_MAX_NAME_BYTES + 1])
-{
-    size_t length = 0;
-    while (length <= QUERN_MAX_NAME_BYTES && name[length] != '\0')
-        length++;
-    if (length > QUERN_MAX_NAME_BYTES) {
-        length = QUERN_MAX_NAME_BYTES;
-        while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80)
-            length--;
-    }
-    memcpy(text, name, length);
-    text[length] = '\0';
-}
-
 /* Returns the number of a name, or the number of names if it is new. The caller holds the mutex. */
 static uint32_t find_name(const quern_trace *trace, const char *name)
 {
@@ -64,7 +49,16 @@ static uint32_t trace_number_of(quern_trace *trace, const char *name)
 static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const char *name)
 {
     char text[QUERN_MAX_NAME_BYTES + 1];
-    copy_text(name, text);
+    size_t length = 0;
+    while (length <= QUERN_MAX_NAME_BYTES && name[length] != '\0')
+        length++;
+    if (length > QUERN_MAX_NAME_BYTES) { /* truncated between two characters (UTF-8) */
+        length = QUERN_MAX_NAME_BYTES;
+        while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80)
+            length--;
+    }
+    memcpy(text, name, length);
+    text[length] = '\0';
     if (text[0] == '\0') return QUERN__TRACE_NO_NAME;
     uint32_t hash = 2166136261u;
     for (const char *byte = text; *byte != '\0'; byte++)

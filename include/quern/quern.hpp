@@ -359,12 +359,23 @@ template <typename... T> inline constexpr bool all_differ = true;
 template <typename T, typename... U>
 inline constexpr bool all_differ<T, U...> = !(std::is_same<T, U>::value || ...) && all_differ<U...>;
 
+/* Calls a function with the component of each type, until a call fails. */
+template <typename... T, typename F> quern_result each_component(quern_world *world, F &&call)
+{
+    quern_result result = QUERN_OK;
+    [[maybe_unused]] quern_component component;
+    (void)((result = detail::find_component<T>(world, &component),
+            result = result == QUERN_OK ? call(component) : result, result == QUERN_OK) &&
+           ...);
+    return result;
+}
 /* Stores the components of types. */
 template <typename... T> quern_result list_components(quern_world *world, quern_component *out)
 {
-    quern_result result = QUERN_OK;
-    (void)((result = detail::find_component<T>(world, out++), result == QUERN_OK) && ...);
-    return result;
+    return detail::each_component<T...>(world, [&out](quern_component component) {
+        *out++ = component;
+        return QUERN_OK;
+    });
 }
 
 /* Stores an element at the end of a list that ends at its first zero element. Errors: LIMIT. */
@@ -1313,26 +1324,44 @@ template <typename F> struct callback {
 /** Options of systems and queries, passed after the lambda. */
 template <typename... T> struct with {
     /** Adds the terms to a list of QUERN_MAX_TERMS. */
-    quern_result apply(quern_world *world, quern_term *terms, quern_match match = QUERN_MATCH_ALL) const
+    quern_result apply(quern_world *world, quern_term *terms) const
     {
-        quern_result result = QUERN_OK;
-        (void)((result = add<T>(world, terms, match), result == QUERN_OK) && ...);
-        return result;
-    }
-
-  private:
-    template <typename Item>
-    static quern_result add(quern_world *world, quern_term *terms, quern_match match)
-    {
-        quern_component component;
-        const quern_result result = detail::find_component<Item>(world, &component);
-        if (result != QUERN_OK) return result;
-        return detail::append(terms, QUERN_MAX_TERMS, quern_term_make(component, match, QUERN_ACCESS_NONE),
-                              "with");
+        return detail::each_component<T...>(world, [terms](quern_component component) {
+            return detail::append(terms, QUERN_MAX_TERMS, quern_term_with(component), "with");
+        });
     }
 };
 /** Selects only entities that lack all the components. */
-template <typename... T> struct without : with<T...> {
+template <typename... T> struct without {
+    /** Adds the terms to a list. */
+    quern_result apply(quern_world *world, quern_term *terms) const
+    {
+        return detail::each_component<T...>(world, [terms](quern_component component) {
+            return detail::append(terms, QUERN_MAX_TERMS, quern_term_without(component), "without");
+        });
+    }
+};
+/** Selects only entities that have at least one of the components of all `any` of a system or query. */
+template <typename... T> struct any {
+    /** Adds the terms to a list. */
+    quern_result apply(quern_world *world, quern_term *terms) const
+    {
+        return detail::each_component<T...>(world, [terms](quern_component component) {
+            return detail::append(terms, QUERN_MAX_TERMS, quern_term_any(component, QUERN_ACCESS_NONE),
+                                  "any");
+        });
+    }
+};
+/** Selects only rows in which the components, which can be disabled, are disabled; see quern_term_if_disabled. */
+template <typename... T> struct disabled {
+    /** Adds the terms to a list. */
+    quern_result apply(quern_world *world, quern_term *terms) const
+    {
+        return detail::each_component<T...>(world, [terms](quern_component component) {
+            return detail::append(terms, QUERN_MAX_TERMS,
+                                  quern_term_if_disabled(quern_term_with(component)), "disabled");
+        });
+    }
 };
 /** Limits the rows to those in which one of the components may have changed since the last run; see
  * quern_term_changed. The components are parameters of the lambda as well, or only conditions. */
@@ -1340,51 +1369,16 @@ template <typename... T> struct changed {
     /** Marks the terms of the components in a list as change filters, and adds those that are missing. */
     quern_result apply(quern_world *world, quern_term *terms) const
     {
-        quern_result result = QUERN_OK;
-        (void)((result = mark<T>(world, terms), result == QUERN_OK) && ...);
-        return result;
-    }
-
-  private:
-    template <typename Item> static quern_result mark(quern_world *world, quern_term *terms)
-    {
-        quern_component component;
-        uint32_t i = 0;
-        const quern_result result = detail::find_component<Item>(world, &component);
-        if (result != QUERN_OK) return result;
-        while (i < QUERN_MAX_TERMS &&
-               (!quern_component_equal(terms[i].component, component) || terms[i].path != QUERN_PATH_ROW))
-            i++;
-        if (i < QUERN_MAX_TERMS) {
-            terms[i].changed = true;
-            return QUERN_OK;
-        }
-        quern_term term = quern_term_with(component);
-        term.changed = true;
-        return detail::append(terms, QUERN_MAX_TERMS, term, "changed");
-    }
-};
-/** Selects only entities that have at least one of the components of all `any` of a system or query. */
-template <typename... T> struct any : with<T...> {
-};
-/** Selects only rows in which the components, which can be disabled, are disabled; see quern_term_if_disabled. */
-template <typename... T> struct disabled {
-    /** Adds the terms to a list. */
-    quern_result apply(quern_world *world, quern_term *terms) const
-    {
-        quern_result result = QUERN_OK;
-        (void)((result = add<T>(world, terms), result == QUERN_OK) && ...);
-        return result;
-    }
-
-  private:
-    template <typename Item> static quern_result add(quern_world *world, quern_term *terms)
-    {
-        quern_component component;
-        const quern_result result = detail::find_component<Item>(world, &component);
-        if (result != QUERN_OK) return result;
-        return detail::append(terms, QUERN_MAX_TERMS, quern_term_if_disabled(quern_term_with(component)),
-                              "disabled");
+        return detail::each_component<T...>(world, [terms](quern_component component) {
+            for (uint32_t i = 0; i < QUERN_MAX_TERMS; i++)
+                if (quern_component_equal(terms[i].component, component) &&
+                    terms[i].path == QUERN_PATH_ROW) {
+                    terms[i].changed = true;
+                    return QUERN_OK;
+                }
+            return detail::append(terms, QUERN_MAX_TERMS, quern_term_changed(quern_term_with(component)),
+                                  "changed");
+        });
     }
 };
 /** A term of the C interface, such as one of a component without a C++ type. A lambda with a view reads its values. It
@@ -1504,40 +1498,10 @@ struct reacts_to {
 /** @cond internal */
 namespace detail {
 
-template <typename... T>
-quern_result apply(const with<T...> &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms);
-}
-template <typename... T>
-quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms, QUERN_MATCH_NONE);
-}
-template <typename... T>
-quern_result apply(const any<T...> &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms, QUERN_MATCH_ANY);
-}
-template <typename... T>
-quern_result apply(const disabled<T...> &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms);
-}
-inline quern_result apply(const term &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms);
-}
-template <typename... T>
-quern_result apply(const changed<T...> &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms);
-}
-inline quern_result apply(const target &option, quern_world *world, quern_system_def *def)
-{
-    return option.apply(world, def->terms);
-}
-inline quern_result apply(const along &option, quern_world *world, quern_system_def *def)
+/* The options that queries have, too. */
+template <typename O>
+auto apply(const O &option, quern_world *world, quern_system_def *def)
+    -> decltype(option.apply(world, def->terms))
 {
     return option.apply(world, def->terms);
 }
@@ -1546,24 +1510,23 @@ inline quern_result apply(const levels &option, quern_world *, quern_system_def 
     def->levels = option.relation;
     return QUERN_OK;
 }
-template <typename T> quern_result add_lookup(quern_world *world, quern_lookup (&list)[QUERN_MAX_ACCESS])
+template <typename... T>
+quern_result add_lookups(quern_world *world, quern_lookup (&list)[QUERN_MAX_ACCESS])
 {
-    quern_lookup lookup{};
-    const quern_result result = detail::find_component<T>(world, &lookup.component);
-    return result == QUERN_OK ? detail::append(list, lookup, "lookup") : result;
+    return detail::each_component<T...>(world, [&list](quern_component component) {
+        quern_lookup lookup{};
+        lookup.component = component;
+        return detail::append(list, lookup, "lookup");
+    });
 }
 template <typename... T> quern_result apply(const lookup<T...> &, quern_world *world, quern_system_def *def)
 {
-    quern_result result = QUERN_OK;
-    (void)((result = detail::add_lookup<T>(world, def->lookups), result == QUERN_OK) && ...);
-    return result;
+    return detail::add_lookups<T...>(world, def->lookups);
 }
 template <typename... T>
 quern_result apply(const lookup_write<T...> &, quern_world *world, quern_system_def *def)
 {
-    quern_result result = QUERN_OK;
-    (void)((result = detail::add_lookup<T>(world, def->write_lookups), result == QUERN_OK) && ...);
-    return result;
+    return detail::add_lookups<T...>(world, def->write_lookups);
 }
 template <typename T>
 quern_result add_resource(quern_world *world, quern_system_def *def, quern_access access)
@@ -2556,7 +2519,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
             quern_result result =
                 detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
             if (result == QUERN_OK)
-                (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
+                (void)((result = options.apply(world, def.terms), result == QUERN_OK) && ...);
             if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
             (void)check(result);
         }
@@ -2599,28 +2562,6 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
                                                   const_cast<void *>(static_cast<const void *>(&f))));
         else
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
-    }
-
-  private:
-    template <typename... Item>
-    static quern_result apply(const with<Item...> &option, quern_world *world, quern_query_def *def)
-    {
-        return option.apply(world, def->terms);
-    }
-    template <typename... Item>
-    static quern_result apply(const without<Item...> &option, quern_world *world, quern_query_def *def)
-    {
-        return option.apply(world, def->terms, QUERN_MATCH_NONE);
-    }
-    template <typename... Item>
-    static quern_result apply(const any<Item...> &option, quern_world *world, quern_query_def *def)
-    {
-        return option.apply(world, def->terms, QUERN_MATCH_ANY);
-    }
-    template <typename Option>
-    static quern_result apply(const Option &option, quern_world *world, quern_query_def *def)
-    {
-        return option.apply(world, def->terms);
     }
 };
 

@@ -73,8 +73,31 @@ quern_result quern__json_reserve_scratch(quern__json_reader *reader, size_t byte
     return QUERN_OK;
 }
 
+/* Returns the field of `owner`, or the component, resource or relation of the world, that a name probably stands for. */
+static quern_suggestion suggest(const quern_world *world, const char *what, const char *name,
+                                const quern_type_info *owner)
+{
+    static const struct {
+        const char *what;
+        quern_type_kind kind;
+    } lists[] = {{"component", QUERN_TYPE_COMPONENT},
+                 {"slot", QUERN_TYPE_COMPONENT},
+                 {"resource", QUERN_TYPE_RESOURCE},
+                 {"relation", QUERN_TYPE_RELATION}};
+    quern_suggestion suggestion = {0};
+    quern_type_info type;
+    for (uint32_t i = 0; owner != NULL && i < owner->field_count; i++)
+        quern_suggestion_offer(&suggestion, name, strlen(name), owner->fields[i].name);
+    for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++)
+        for (uint32_t i = 0; strcmp(what, lists[k].what) == 0 && i < quern_type_count(world, lists[k].kind);
+             i++)
+            if (quern_type_at(world, lists[k].kind, i, &type) == QUERN_OK)
+                quern_suggestion_offer(&suggestion, name, strlen(name), type.name);
+    return suggestion;
+}
+
 quern_result quern__json_handle_unknown(const quern__json_reader *reader, quern_result code,
-                                        const char *what, const char *name, const char *owner)
+                                        const char *what, const char *name, const quern_type_info *type)
 {
     const quern_sink *sink = &reader->options->left_out;
     const char *owner = type != NULL ? type->name : NULL;
@@ -339,8 +362,7 @@ static quern_result read_object(quern__json_reader *reader, const quern_type_inf
         else if (fits && item->kind == QUERN__JSON_OBJECT && has_nested_fields(type, name))
             result = read_object(reader, type, item, name, value);
         else
-            result =
-                quern__json_handle_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type->name);
+            result = quern__json_handle_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type);
         if (result != QUERN_OK) return quern__json_note(reader, item, result);
     }
     return QUERN_OK;

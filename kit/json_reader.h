@@ -68,9 +68,9 @@ void quern__json_reader_close(quern__json_reader *reader);
 quern_result quern__json_reserve_scratch(quern__json_reader *reader, size_t bytes);
 
 /* Handles a name that the world does not have: fails with `code`, or reports the name as left out and returns
- * QUERN_OK, depending on the options. owner: the type that lacks a field, or NULL. */
+ * QUERN_OK, depending on the options. type: the type that lacks a field, or NULL. */
 quern_result quern__json_handle_unknown(const quern__json_reader *reader, quern_result code,
-                                        const char *what, const char *name, const char *owner);
+                                        const char *what, const char *name, const quern_type_info *type);
 
 /* Fails for, or reports as left out, each member of an object that `is_member` does not know. */
 quern_result quern__json_check_members(quern__json_reader *reader, const quern__json_item *object,

@@ -614,8 +614,9 @@ quern_result quern_json_read_entity(quern_world *world, quern_entity entity, con
     quern_result result = quern__json_reader_open(&loader.reader, world, options, function);
     if (result != QUERN_OK) return result;
     if (!quern_entity_is_alive(world, entity))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
-                                function, quern_entity_index(entity), quern_entity_generation(entity));
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
+                                "%s: entity %u:%u is not alive in this world: pass a living one", function,
+                                quern_entity_index(entity), quern_entity_generation(entity));
     result = quern_world_flush(world);
     if (result == QUERN_OK)
         result = quern__json_parse(&loader.reader.allocator, text, bytes, &loader.document);

@@ -175,6 +175,16 @@ static quern_schedule *create_schedule(quern_world *world)
     return schedule;
 }
 
+QUERN_SYSTEM(grow, (Health, health))
+{
+    QUERN_ROWS(i) health[i].points++;
+}
+
+QUERN_SYSTEM(shrink, (Health, health))
+{
+    QUERN_ROWS(i) health[i].points--;
+}
+
 static void flee(quern_context *context, const quern_view *view)
 {
     Place *places = QUERN_COLUMN(view, 0, Place);
@@ -190,6 +200,15 @@ static void order(quern_schedule *schedule, quern_resource keys)
     QUERN_MUST(QUERN_ADD_SYSTEM(schedule, wander, .interval_seconds = 2));
     QUERN_MUST(
         quern_schedule_set_fixed_step(schedule, 0, 1.0 / 60, 8)); /* phase 0, at most 8 steps a frame */
+}
+
+static void add_sets(quern_schedule *schedule)
+{
+    const quern_set_def world_of_game = {.name = "the game", .before = {"draw"}};
+    QUERN_MUST(quern_schedule_add_set(schedule, &world_of_game));
+    QUERN_MUST(QUERN_ADD_SYSTEM(schedule, grow, .sets = {"the game"}, .every = 4));
+    QUERN_MUST(QUERN_ADD_SYSTEM(schedule, shrink, .sets = {"the game"}, .every = 4)); /* another frame */
+    QUERN_MUST(quern_schedule_enable_set(schedule, "the game", true));
 }
 
 static void pause(quern_schedule *schedule, bool is_paused)
@@ -277,6 +296,7 @@ int main(void)
     add_sum(schedule, world);
     add_draw(schedule);
     pause(schedule, true);
+    add_sets(schedule);
     play(world, schedule, keys);
     load_mod(schedule, world);
     play(world, schedule, keys);

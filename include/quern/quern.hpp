@@ -1482,6 +1482,17 @@ struct phase {
 struct flags {
     uint32_t bits; /**< The flags. */
 };
+/** The frames in which a system runs: one of `count`. See quern_system_def.every. */
+struct every {
+    uint32_t count;  /**< Frames from one run to the next. */
+    uint32_t offset; /**< Frame of `count`, from 1; 0: chosen by the schedule. */
+    /** Runs in one of `frames`. */
+    explicit constexpr every(uint32_t frames, uint32_t of_frames = 0) : count(frames), offset(of_frames) {}
+};
+/** A set that the system is in; several options add up. See quern_schedule_add_set. */
+struct in_set {
+    const char *name; /**< Name of the set. */
+};
 /** Makes a system replace the one that has its name, if the schedule has one: `app.add("move", lambda, quern::replaces)`.
  * Otherwise it is added. See quern_schedule_replace_system. */
 struct replaces_option {};
@@ -1627,6 +1638,16 @@ inline quern_result apply(const flags &option, quern_world *, quern_system_def *
 {
     def->flags |= option.bits;
     return QUERN_OK;
+}
+inline quern_result apply(const every &option, quern_world *, quern_system_def *def)
+{
+    def->every = option.count;
+    def->offset = option.offset;
+    return QUERN_OK;
+}
+inline quern_result apply(const in_set &option, quern_world *, quern_system_def *def)
+{
+    return detail::append(def->sets, detail::name_or_empty(option.name), "sets");
 }
 inline quern_result apply(const replaces_option &, quern_world *, quern_system_def *)
 {
@@ -2152,7 +2173,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, any, disabled,
      * changed, term, target, along, levels, lookup, lookup_write, looks_up, reads_resource, writes_resource,
      * uses_resource, reads_relation, reads_events, emits, run_if, at_begin, at_end, after, before, phase, flags,
-     * interval, reacts_to, replaces.
+     * interval, every, in_set, reacts_to, replaces.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>
     QUERN__CPP_NODISCARD quern_result add(const char *name, F &&f, const Options &...options)
@@ -2232,6 +2253,28 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         if (result == QUERN_OK) forget_callback(system, callbacks_.size());
         return check(result);
     }
+    /** Adds a set of systems; see quern_schedule_add_set. */
+    QUERN__CPP_NODISCARD quern_result add_set(const quern_set_def &def)
+    {
+        return check(quern_schedule_add_set(raw_, &def));
+    }
+    /** Replaces the set with the name of the definition; see quern_schedule_replace_set. */
+    QUERN__CPP_NODISCARD quern_result replace_set(const quern_set_def &def)
+    {
+        return check(quern_schedule_replace_set(raw_, &def));
+    }
+    /** Removes a set; see quern_schedule_remove_set. */
+    QUERN__CPP_NODISCARD quern_result remove_set(const char *name)
+    {
+        return check(quern_schedule_remove_set(raw_, name));
+    }
+    /** Enables or disables all systems of a set; see quern_schedule_enable_set. */
+    QUERN__CPP_NODISCARD quern_result enable_set(const char *name, bool enabled)
+    {
+        return check(quern_schedule_enable_set(raw_, name, enabled));
+    }
+    /** Returns whether a set is enabled. */
+    bool is_set_enabled(const char *name) const { return quern_schedule_is_set_enabled(raw_, name); }
     /** Replaces the list of phases; see quern_schedule_set_phases. */
     QUERN__CPP_NODISCARD quern_result set_phases(std::initializer_list<const char *> names)
     {
@@ -2276,9 +2319,9 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         constexpr bool is_replacing = (std::is_same<Options, replaces_option>::value || ... || false);
         const std::size_t count = callbacks_.size();
         if constexpr (!std::is_empty<type>::value) {
-            callbacks_.push_back({holder(new type(std::forward<F>(f)),
-                                         [](void *held) { delete static_cast<type *>(held); }),
-                                  quern_system{}});
+            callbacks_.push_back(
+                {holder(new type(std::forward<F>(f)), [](void *held) { delete static_cast<type *>(held); }),
+                 quern_system{}});
             def->user_data = callbacks_.back().lambda.get();
         }
         quern_system system{};

@@ -36,7 +36,10 @@ extern "C" {
 #define QUERN_MAX_PHASES 32 /**< Maximum number of phases per schedule. */
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
 #define QUERN_MAX_ACCESS 32
-#define QUERN_MAX_ORDER  32 /**< Maximum number of names in `before` and in `after` of a system. */
+#define QUERN_MAX_ORDER  32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
+#define QUERN_MAX_SETS   8  /**< Maximum number of sets that a system is in. */
+/** Maximum number of frames from one run to the next of a system with `every`. */
+#define QUERN_MAX_EVERY  65536
 
 /** Default maximum number of rounds of reactions after a sync point. */
 #define QUERN_DEFAULT_REACTION_ROUNDS 8
@@ -122,6 +125,17 @@ typedef struct quern_system_def {
      * false, the system stays due. In a phase with a fixed step, steps count instead of frames. Frames in
      * which the system is disabled do not count, neither for the interval nor for delta_seconds. */
     double interval_seconds QUERN__ZERO;
+    /** The system runs in one of this many frames; 0 means every frame. At most QUERN_MAX_EVERY. It takes turns with the
+     * other systems that have `every`: see offset. In a phase with a fixed step, steps count instead of frames, from the
+     * first step of the phase. quern_context_delta_seconds returns the whole time since the last run. If the condition
+     * returns false, the system waits for its next turn. Frames in which the system is disabled do not count for
+     * delta_seconds. Not together with interval_seconds. */
+    uint32_t every QUERN__ZERO;
+    /** The frame of `every` in which the system runs, from 1: with `every` 4, an offset of 2 means frames 1, 5, 9. 0 means
+     * that the schedule chooses it, so that systems fall into the same frame as rarely as possible. The choice depends on
+     * `every` and `offset` of the systems in the order of registration alone: a history or an archive that is restored
+     * goes on in the same turns. */
+    uint32_t offset QUERN__ZERO;
     /** The terms that select the rows and columns of its views. */
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO;
     /** Components that the system reads of any entity, by handle, with quern_context_lookup and
@@ -160,14 +174,16 @@ typedef struct quern_system_def {
      * entities, and the system has no terms. The event counts as one of reads_events and must not be
      * listed there. Not for exclusive systems. */
     quern_event items QUERN__ZERO;
-    /** Names of systems of the same phase that run after this one.
+    /** Names of the sets that the system is in (quern_schedule_add_set), each once. */
+    const char *sets[QUERN_MAX_SETS] QUERN__ZERO;
+    /** Names of systems of the same phase that run after this one, or of sets (quern_set_def).
      *
      * Normally the whole earlier system runs before any part of the later one. The order holds chunk by
      * chunk instead, like the order of registration, if three conditions are met: the terms of both
      * systems share a component that one of them writes, the earlier system has no end callback, and the
      * later has neither begin nor condition. */
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
-    /** Names of systems of the same phase that run before this one, in the same sense as `before`. */
+    /** Names of systems of the same phase, or of sets, that run before this one, in the same sense as `before`. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Makes the system a *reaction* to QUERN_REACT_ADDED, QUERN_REACT_SET and QUERN_REACT_REMOVED, combined with |.
      * A reaction does not run as part of its phase. It runs after each sync point at which one of these
@@ -329,6 +345,49 @@ QUERN_API quern_system quern_schedule_previous_system(const quern_schedule *sche
 QUERN_API quern_result quern_schedule_set_phases(quern_schedule *schedule, const char *const *names,
                                                  uint32_t count);
 
+/** Definition of a set of systems: an order, a condition and a switch for all of them. A set may have systems of several
+ * phases, and a system may be in several sets. */
+typedef struct quern_set_def {
+    const char *name
+        QUERN__ZERO; /**< Name of 1 to QUERN_MAX_NAME_BYTES bytes; no system or other set has it. */
+    /** Names of systems and sets that run after the systems of this set. For each pair of systems of one phase this is a
+     * rule as by `before` of a system; a pair of different phases must agree with the order of the phases. Pairs of a
+     * reaction and another system are left out. */
+    const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
+    /** Names of systems and sets that run before the systems of this set. */
+    const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
+    /** Called once before each phase that has systems of the set, or before each step of it, on the thread that runs the
+     * frame. If it returns false, these systems do not run in the phase, as if their own conditions had returned false.
+     * It may read `resources`, and records nothing. NULL: they run. A set with reactions has no condition. */
+    quern_system_condition *condition QUERN__ZERO;
+    /** Resources that the condition reads, with QUERN_ACCESS_READ. */
+    quern_resource_access resources[QUERN_MAX_ACCESS] QUERN__ZERO;
+    void *user_data
+        QUERN__ZERO; /**< Returned by quern_context_user_data in the condition; NULL: that of the schedule. */
+} quern_set_def;
+
+/** Adds a set. Systems name it in their definitions, before or after it is added; a system whose set is missing is refused
+ * by quern_schedule_compile and frames, with UNKNOWN_SYSTEM. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_RESOURCE,
+ * DUPLICATE_NAME (of a set or a system), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_add_set(quern_schedule *schedule, const quern_set_def *def);
+
+/** Replaces the set with the name of the definition. Its systems stay, and so does whether it is enabled. Errors: those of
+ * quern_schedule_add_set, and INVALID_ARGUMENT (no such set). Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_replace_set(quern_schedule *schedule, const quern_set_def *def);
+
+/** Removes a set. Systems and rules that name it are then refused as if it had never been added. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT (no such set), WORLD_LOCKED. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_remove_set(quern_schedule *schedule, const char *name);
+
+/** Enables or disables all systems of a set, also those that are added later. A system runs if it is enabled and all its
+ * sets are; quern_schedule_set_system_enabled switches only the system. Sets are enabled when they are added. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (no such set), WORLD_LOCKED. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_enable_set(quern_schedule *schedule, const char *name, bool enabled);
+
+/** Returns whether a set is enabled. False, with a message, if the schedule is NULL or does not have the set. Threads: any,
+ * while no thread modifies the schedule. */
+QUERN_API bool quern_schedule_is_set_enabled(const quern_schedule *schedule, const char *name);
+
 /** Enables or disables a system. Frames skip a disabled system, and their time does not count for its
  * interval. Events wait for it. A disabled reaction misses what happens meanwhile; disabling it also discards
  * what it has not been shown yet. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system), WORLD_LOCKED (the
@@ -337,7 +396,7 @@ QUERN_API quern_result quern_schedule_set_phases(quern_schedule *schedule, const
 QUERN_API quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system system,
                                                          bool enabled);
 
-/** Returns whether a system is enabled; systems are enabled when they are added. False, with a message, if
+/** Returns whether a system is enabled, whatever its sets are; systems are enabled when they are added. False, with a message, if
  * the schedule is NULL or does not have the system. Threads: any, while no thread modifies the schedule. */
 QUERN_API bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system system);
 

@@ -98,6 +98,11 @@ static void write_traits(quern__printer *printer, const quern__system *system)
         quern__print_decimal(printer, quern__seconds_to_ns(system->interval_seconds), 9);
         quern__print(printer, " s");
     }
+    if (system->every > 1)
+        quern__print(printer, "; in frame %u of every %u%s", system->turn + 1, system->every,
+                     system->offset == 0 ? ", chosen" : "");
+    for (uint32_t i = 0; i < system->set_names.count; i++)
+        quern__write_quoted(printer, i == 0 ? "; in set " : ", ", system->set_names.items[i].text);
     if (system->begin != NULL) quern__print(printer, "; begin");
     if (system->end != NULL) quern__print(printer, "; end");
     if (system->partial_bytes > 0) {

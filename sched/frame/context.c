@@ -661,7 +661,7 @@ double quern_context_delta_seconds(const quern_context *context)
     if (is_foreign(context, __func__)) return 0;
     if (plain_of(context) != NULL) return 0;
     const quern__system *system = context->system;
-    return system->interval_seconds > 0 ? system->delta_seconds : context->schedule->delta_seconds;
+    return quern__system_has_own_time(system) ? system->delta_seconds : context->schedule->delta_seconds;
 }
 
 uint64_t quern_context_frame_index(const quern_context *context)

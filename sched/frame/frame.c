@@ -536,10 +536,24 @@ static inline quern_result run_pending_reactions(quern_schedule *schedule, quern
 
 /* ------------------------------------------------------------------------------------------- phases */
 
+/* Asks the conditions of the sets that have systems in the phase. */
+static void ask_sets(const quern_schedule *schedule, uint32_t phase)
+{
+    for (uint32_t i = 0; i < schedule->plan.sets.count; i++) {
+        quern__set *set = schedule->plan.sets.items[i];
+        if (set->asker != NULL && quern__set_is_in_phase(set, phase))
+            quern__pass_ask_set(&schedule->plan, set, schedule->caller_index);
+    }
+}
+
 static quern_result run_phase(quern_schedule *schedule, const quern__phase *phase,
                               quern__flush_report *report)
 {
     quern_result result = QUERN_OK;
+    if (QUERN__UNLIKELY(schedule->plan.asked_phases != 0)) {
+        const uint32_t index = (uint32_t)(phase - schedule->plan.phases);
+        if ((schedule->plan.asked_phases >> index & 1) != 0) ask_sets(schedule, index);
+    }
     for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++) {
         quern__segment *segment = &schedule->plan.segments.items[i];
         if (segment->kind == QUERN__SEGMENT_RUN)
@@ -574,8 +588,11 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
     }
     if (phase->elapsed_seconds >= phase->step_seconds)
         phase->elapsed_seconds = quern__time_rest(phase->elapsed_seconds, phase->step_seconds);
-    for (uint32_t left = step_count; left > 0 && result == QUERN_OK; left--)
+    for (uint32_t left = step_count; left > 0 && result == QUERN_OK; left--) {
+        schedule->turn = phase->step_count++;
         result = run_phase(schedule, phase, report);
+    }
+    schedule->turn = schedule->frame_index;
     schedule->delta_seconds = frame_seconds;
     return result;
 }
@@ -608,6 +625,7 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->jobs = jobs;
     schedule->caller_index = jobs != NULL ? quern__jobs_current_worker(jobs)->index : 0;
     schedule->delta_seconds = delta_seconds;
+    schedule->turn = schedule->frame_index;
     schedule->is_observed = false;
     schedule->emit_result = QUERN_OK;
     schedule->event_loss.channel = NULL;
@@ -634,6 +652,10 @@ static quern_result fail_refused(const quern_schedule *schedule, const char *nam
         if (refusals_of(other) == 0) continue;
         other_count += system != NULL;
         if (system == NULL) system = other;
+    }
+    for (uint32_t i = 0; i < schedule->plan.sets.count && system == NULL; i++) {
+        const quern__system *asker = schedule->plan.sets.items[i]->asker;
+        if (asker != NULL && refusals_of(asker) > 0) system = asker;
     }
     char others[64] = "";
     if (system == NULL && name == quern__guard_no_system)
@@ -666,6 +688,10 @@ static void forget_refusals(quern_schedule *schedule)
     for (uint32_t i = 0; i < schedule->plan.systems.count && has_refusals; i++)
         atomic_store_explicit(&schedule->plan.systems.items[i]->accessor.refusal_count, 0,
                               memory_order_relaxed);
+    for (uint32_t i = 0; i < schedule->plan.sets.count && has_refusals; i++) {
+        quern__system *asker = schedule->plan.sets.items[i]->asker;
+        if (asker != NULL) atomic_store_explicit(&asker->accessor.refusal_count, 0, memory_order_relaxed);
+    }
 }
 
 /* Adds the failed calls of recorders to the statistics, and lets the next frame log its own. Relaxed: see

@@ -31,11 +31,11 @@ static inline void end_output(quern_context *context)
     context->has_output = false;
 }
 
-static quern_context *enter_pass(const quern__pass *pass, quern__callback_kind callback,
+static quern_context *enter_pass(const quern__plan *plan, quern__callback_kind callback,
                                  uint32_t worker_index)
 {
-    quern_context *context = pass->plan->schedule->contexts.items[worker_index];
-    const quern_world *world = pass->plan->world;
+    quern_context *context = plan->schedule->contexts.items[worker_index];
+    const quern_world *world = plan->world;
     context->is_busy = true;
     context->callback = callback;
     context->outer_world = quern__world_of_callback;
@@ -93,6 +93,14 @@ static void report_call(const quern_context *context, uint32_t ordinal, uint32_t
 
 /* ------------------------------------------------------------------------------- before and after items */
 
+/* Returns whether the conditions of all sets of the system have let it run. */
+static bool sets_are_open(const quern__system *system)
+{
+    for (uint32_t i = 0; i < system->gate_set_count; i++)
+        if (!system->gate_sets[i]->is_open) return false;
+    return true;
+}
+
 /* Returns whether the system runs in this frame. Multiples of the interval are due times. A run covers all due
  * times that were reached; due_seconds is the time since the last covered one. While the condition returns
  * false, due_seconds continues to grow, so the system remains due. */
@@ -103,7 +111,11 @@ SPECIALIZED bool advance_gates(quern__system *system, quern_context *context, co
         system->due_seconds += context->schedule->delta_seconds;
         system->elapsed_seconds += context->schedule->delta_seconds;
         if (system->due_seconds < interval) return false;
+    } else if (system->every > 1) {
+        system->elapsed_seconds += context->schedule->delta_seconds;
+        if (context->schedule->turn % system->every != system->turn) return false;
     }
+    if (!sets_are_open(system)) return false;
     system->delta_seconds = system->elapsed_seconds;
     if (system->condition != NULL) {
         const bool is_wanted = system->condition(context);
@@ -155,6 +167,21 @@ SPECIALIZED void end_systems(const quern__pass *pass, quern_context *context, co
     }
 }
 
+void quern__pass_ask_set(const quern__plan *plan, quern__set *set, uint32_t worker_index)
+{
+    quern_context *context = enter_pass(plan, QUERN__CALLBACK_BEGIN, worker_index);
+    quern_commands *commands = context->commands;
+    enter_call(context, set->asker, QUERN__CALL_BEGIN);
+    context->commands = NULL; /* calls that record fail */
+    context->has_stream = true;
+    set->is_open = set->asker->condition(context);
+    context->commands = commands;
+    context->has_stream = false;
+    if (QUERN_CHECKS) quern__guards_renew_open(context);
+    context_note_refusal(context);
+    leave_pass(context);
+}
+
 typedef void run_systems_function(const quern__pass *pass, quern_context *context);
 
 static void run_observed_systems(quern__pass *pass, quern_context *context, run_systems_function *run)
@@ -181,7 +208,7 @@ void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     quern__pass *pass = argument;
     (void)begin;
     (void)end;
-    quern_context *context = enter_pass(pass, QUERN__CALLBACK_BEGIN, worker_index);
+    quern_context *context = enter_pass(pass->plan, QUERN__CALLBACK_BEGIN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
         run_observed_systems(pass, context, begin_reported_systems);
     else
@@ -194,7 +221,7 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
     quern__pass *pass = argument;
     (void)begin;
     (void)end;
-    quern_context *context = enter_pass(pass, QUERN__CALLBACK_END, worker_index);
+    quern_context *context = enter_pass(pass->plan, QUERN__CALLBACK_END, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
         run_observed_systems(pass, context, end_reported_systems);
     else
@@ -657,7 +684,7 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
 {
     const quern__pass_stage *stage = argument;
     if (begin == end) return;
-    quern_context *context = enter_pass(stage->pass, QUERN__CALLBACK_RUN, worker_index);
+    quern_context *context = enter_pass(stage->pass->plan, QUERN__CALLBACK_RUN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
         context->schedule->observer->calls->run_job(stage, begin, end, context);
     else {

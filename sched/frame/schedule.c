@@ -171,6 +171,12 @@ static quern_result check_name(const quern__plan *plan, const char *name)
     quern_result result = quern__registry_check_new(&registry, none, 0, name);
     if (result != QUERN_OK) return result;
     const quern__system *other = quern__plan_find_system(plan, name);
+    if (other == NULL && quern__plan_find_set(plan, name) != NULL)
+        return quern__fail(
+            QUERN_ERROR_DUPLICATE_NAME,
+            "'%s' is the name of a set of the schedule, and before and after could mean both: "
+            "choose another name for the system",
+            name);
     return other == NULL ? QUERN_OK
                          : quern__registry_check_new(&registry, &plan->slots.items[other->number], 1, name);
 }
@@ -214,6 +220,7 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     if (result != QUERN_OK) return quern__message_add_call(result, __func__, def->name);
     quern__plan_add_system(&schedule->plan, system);
     note_declarations(&schedule->plan, system);
+    quern__system_set_enabled(system, quern__plan_allows(&schedule->plan, system));
     schedule->plan.reaction_count += system->reaction != NULL;
     schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
@@ -271,22 +278,21 @@ static quern_result find_system(const quern_schedule *schedule, quern_system han
     return *out_system != NULL ? QUERN_OK : quern__schedule_fail_system(schedule, handle, function);
 }
 
-/* Discards what is pending for a reaction of the schedule. */
-static quern_result drop_pending(const quern_schedule *schedule, const quern__system *system,
-                                 const char *function)
+/* Enables or disables a system after it or a set was enabled or disabled. A reaction that is disabled is told neither what
+ * is pending then nor what happens until it is enabled. While it is disabled, only restoring a frame in which it was
+ * enabled can make something pending. Precondition: the world is claimed. */
+static void enable_as_allowed(const quern_schedule *schedule, quern__system *system)
 {
-    quern_world *world = schedule->plan.world;
-    if (!quern__world_claim(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    const quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) quern__reaction_drop(&world->storage, system->reaction);
-    quern__world_unclaim(world);
-    return result;
+    const bool is_enabled = quern__plan_allows(&schedule->plan, system);
+    if (system->is_enabled == is_enabled) return;
+    if (system->reaction != NULL) quern__reaction_drop(&schedule->plan.world->storage, system->reaction);
+    quern__system_set_enabled(system, is_enabled);
 }
 
-/* Ends all that refers to a system before its successor replaces it or, if that is NULL, the system is removed. */
-static void replace_system(quern_schedule *schedule, quern__system *system, quern__system *successor)
+/* Makes contexts and guards forget a system. system: may be NULL. */
+static void forget_system(quern_schedule *schedule, const quern__system *system)
 {
-    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+    for (uint32_t i = 0; i < schedule->worker_count && system != NULL; i++) {
         quern_context *context = schedule->contexts.items[i];
         if (context->system == system) {
             context->system = NULL;
@@ -294,12 +300,20 @@ static void replace_system(quern_schedule *schedule, quern__system *system, quer
         }
     }
     quern__guards_forget(schedule);
+}
+
+/* Ends all that refers to a system before its successor replaces it or, if that is NULL, the system is removed. */
+static void replace_system(quern_schedule *schedule, quern__system *system, quern__system *successor)
+{
+    forget_system(schedule, system);
     if (successor == NULL)
         schedule->observer->calls->forget_system(schedule->observer, system);
     else
         quern__system_take_over(successor, system);
     quern__plan_replace_system(&schedule->plan, system, successor);
-    if (successor != NULL) note_declarations(&schedule->plan, successor);
+    if (successor == NULL) return;
+    note_declarations(&schedule->plan, successor);
+    enable_as_allowed(schedule, successor);
 }
 
 /* Claims the world, and checks that neither the world nor the schedule runs a frame. */
@@ -439,17 +453,19 @@ quern_result quern_schedule_set_phases(quern_schedule *schedule, const char *con
     return quern__in_call(result, __func__);
 }
 
-/* A reaction that is disabled is told neither what is pending then nor what happens until it is enabled. While it is
- * disabled, only restoring a frame in which it was enabled can make something pending. */
+/* Only a reaction needs the world for itself: what is pending for it is discarded. */
 quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
 {
     quern__system *system;
     quern_result result = find_system(schedule, handle, __func__, &system);
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, __func__);
-    if (result == QUERN_OK && system->reaction != NULL && system->is_enabled != enabled)
-        result = drop_pending(schedule, system, __func__);
     if (result != QUERN_OK) return result;
-    quern__system_set_enabled(system, enabled);
+    const bool changes_reaction = system->reaction != NULL && system->wants_enabled != enabled;
+    if (changes_reaction) result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    system->wants_enabled = enabled;
+    enable_as_allowed(schedule, system);
+    if (changes_reaction) quern__world_unclaim(schedule->plan.world);
     quern__plan_invalidate_segments(&schedule->plan);
     return QUERN_OK;
 }
@@ -457,8 +473,145 @@ quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_s
 bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system handle)
 {
     quern__system *system;
-    return find_system(schedule, handle, __func__, &system) == QUERN_OK && system->is_enabled;
+    return find_system(schedule, handle, __func__, &system) == QUERN_OK && system->wants_enabled;
 }
+
+/* ---------------------------------------------------------------------------------------------- sets */
+
+static quern_result find_set(const quern_schedule *schedule, const char *name, quern__set **out_set)
+{
+    *out_set = quern__plan_find_set(&schedule->plan, name);
+    if (*out_set != NULL) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "the schedule has no set '%s': add it first (quern_schedule_add_set)", name);
+}
+
+/* Ends a call that begin_change began. If sets have changed, enables and disables their systems, and makes the next frame
+ * order them again. */
+static void finish_set_change(quern_schedule *schedule, quern_result result)
+{
+    if (result == QUERN_OK) quern__compile_forget(&schedule->plan, NULL);
+    for (uint32_t i = 0; i < schedule->plan.systems.count && result == QUERN_OK; i++)
+        enable_as_allowed(schedule, schedule->plan.systems.items[i]);
+    quern__world_unclaim(schedule->plan.world);
+}
+
+static quern_result create_set(const quern_schedule *schedule, const quern_set_def *def,
+                               quern__set **out_set)
+{
+    const quern_result result = quern__set_create(schedule->plan.world, def, out_set);
+    if (result != QUERN_OK || (*out_set)->asker == NULL) return result;
+    quern__system *asker = (*out_set)->asker;
+    asker->plan = (quern__plan *)(uintptr_t)&schedule->plan;
+    asker->name = asker->accessor.name = (*out_set)->name;
+    if (asker->user_data == NULL) asker->user_data = schedule->plan.user_data;
+    return QUERN_OK;
+}
+
+static quern_result add_set(quern_schedule *schedule, const quern_set_def *def)
+{
+    quern__plan *plan = &schedule->plan;
+    quern__set *set;
+    quern_result result = quern__check_name(def->name, "set");
+    if (result != QUERN_OK) return result;
+    const bool is_system = quern__plan_find_system(plan, def->name) != NULL;
+    if (is_system || quern__plan_find_set(plan, def->name) != NULL)
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                           "the schedule has a %s '%s': choose another name for the set",
+                           is_system ? "system" : "set", def->name);
+    if (!quern__array_reserve(quern__plan_allocator(plan), &plan->sets, plan->sets.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for set '%s'", def->name);
+    result = create_set(schedule, def, &set);
+    if (result != QUERN_OK) return result;
+    set->id = ++plan->last_set_id;
+    plan->sets.items[plan->sets.count++] = set;
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_add_set(quern_schedule *schedule, const quern_set_def *def)
+{
+    QUERN__NEED(schedule);
+    QUERN__NEED(def);
+    quern_result result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    result = add_set(schedule, def);
+    finish_set_change(schedule, result);
+    return quern__in_call(result, __func__);
+}
+
+quern_result quern_schedule_replace_set(quern_schedule *schedule, const quern_set_def *def)
+{
+    QUERN__NEED(schedule);
+    QUERN__NEED(def);
+    quern__set *set, *successor;
+    quern_result result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    result = quern__check_name(def->name, "set");
+    if (result == QUERN_OK) result = find_set(schedule, def->name, &set);
+    if (result == QUERN_OK) result = create_set(schedule, def, &successor);
+    if (result == QUERN_OK) {
+        uint32_t i = 0;
+        while (schedule->plan.sets.items[i] != set)
+            i++;
+        successor->id = set->id;
+        successor->is_enabled = set->is_enabled;
+        schedule->plan.sets.items[i] = successor;
+        forget_system(schedule, set->asker);
+        quern__set_destroy(set, quern__plan_allocator(&schedule->plan));
+    }
+    finish_set_change(schedule, result);
+    return quern__in_call(result, __func__);
+}
+
+quern_result quern_schedule_remove_set(quern_schedule *schedule, const char *name)
+{
+    QUERN__NEED(schedule);
+    QUERN__NEED(name);
+    quern__set *set;
+    quern__plan *plan = &schedule->plan;
+    quern_result result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    result = find_set(schedule, name, &set);
+    if (result == QUERN_OK) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < plan->sets.count; i++)
+            if (plan->sets.items[i] != set) plan->sets.items[count++] = plan->sets.items[i];
+        plan->sets.count = count;
+        forget_system(schedule, set->asker);
+        quern__set_destroy(set, quern__plan_allocator(plan));
+    }
+    finish_set_change(schedule, result);
+    return quern__in_call(result, __func__);
+}
+
+quern_result quern_schedule_enable_set(quern_schedule *schedule, const char *name, bool enabled)
+{
+    QUERN__NEED(schedule);
+    QUERN__NEED(name);
+    quern__set *set;
+    quern_result result = begin_change(schedule, __func__);
+    if (result != QUERN_OK) return result;
+    result = find_set(schedule, name, &set);
+    if (result == QUERN_OK) {
+        set->is_enabled = enabled;
+        for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+            enable_as_allowed(schedule, schedule->plan.systems.items[i]);
+        quern__plan_invalidate_segments(&schedule->plan);
+    }
+    quern__world_unclaim(schedule->plan.world);
+    return quern__in_call(result, __func__);
+}
+
+bool quern_schedule_is_set_enabled(const quern_schedule *schedule, const char *name)
+{
+    QUERN__NEED_OR(schedule, false);
+    QUERN__NEED_OR(name, false);
+    quern__set *set;
+    const quern_result result = find_set(schedule, name, &set);
+    return quern__in_call(result, __func__) == QUERN_OK && set->is_enabled;
+}
+
+/* ------------------------------------------------------------------------------ targets, steps, lookups */
 
 quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system handle, quern_entity target)
 {

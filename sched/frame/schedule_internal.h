@@ -134,7 +134,8 @@ struct quern_schedule {
     bool is_observed;        /* the observer observes the current frame */
     bool has_command_counts; /* some system's command_count must be cleared for the next frame */
     bool has_history;        /* a history saves the schedule (sched/history) */
-    uint64_t frame_index;    /* index of the current frame, or between frames of the next one */
+    uint64_t turn;        /* of the phase: number of the frame, or of its step (quern_system_def.every) */
+    uint64_t frame_index; /* index of the current frame, or between frames of the next one */
     double delta_seconds;
     quern_jobs *jobs;
     uint32_t caller_index; /* worker that runs the frame */
@@ -387,6 +388,9 @@ extern const quern__pass_functions quern__frame_pass_functions;
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+
+/* Calls the condition of a set, which records nothing. */
+void quern__pass_ask_set(const quern__plan *plan, quern__set *set, uint32_t worker_index);
 
 /* Prepares the context for a call of the system. `call_index` identifies the call's command stream. */
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index);

@@ -578,7 +578,8 @@ typedef struct run_head {
 } run_head;
 
 typedef struct run_schedule {
-    uint32_t phase_count, system_count;
+    uint16_t phase_count, set_count;
+    uint32_t system_count;
 } run_schedule;
 
 typedef struct run_versions {
@@ -591,10 +592,13 @@ typedef struct run_versions {
 static void write_schedule(const quern_schedule *schedule, quern__byte_writer *writer)
 {
     const quern__plan *plan = &schedule->plan;
-    const run_schedule head = {plan->phase_count, plan->systems.count};
+    const run_schedule head = {(uint16_t)plan->phase_count, (uint16_t)plan->sets.count,
+                               plan->systems.count};
     quern__write(writer, &head, sizeof head);
     for (uint32_t i = 0; i < plan->phase_count; i++)
         quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, plan->phases[i].name);
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, plan->sets.items[i]->name);
     for (uint32_t i = 0; i < plan->systems.count; i++)
         quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, plan->systems.items[i]->name);
     quern__schedule_save(schedule, writer);
@@ -619,16 +623,21 @@ static quern_result prepare_schedule(const quern_schedule *schedule, quern__byte
     run_schedule head;
     quern__read(bytes, &head, sizeof head);
     if (bytes->has_failed) return run_fail("schedules");
-    if (head.phase_count != plan->phase_count || head.system_count != plan->systems.count)
+    if (head.phase_count != plan->phase_count || head.set_count != plan->sets.count ||
+        head.system_count != plan->systems.count)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
-            "a schedule has %u phases and %u systems, but %u and %u when the archive was saved: "
+            "a schedule has %u phases, %u sets and %u systems, but %u, %u and %u when the archive was "
+            "saved: "
             "list the same schedules in the same order, with the same systems, or load without "
             "schedules",
-            plan->phase_count, plan->systems.count, head.phase_count, head.system_count);
+            plan->phase_count, plan->sets.count, plan->systems.count, head.phase_count, head.set_count,
+            head.system_count);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < head.phase_count && result == QUERN_OK; i++)
         result = check_name(bytes, "phase", plan->phases[i].name);
+    for (uint32_t i = 0; i < head.set_count && result == QUERN_OK; i++)
+        result = check_name(bytes, "set", plan->sets.items[i]->name);
     for (uint32_t i = 0; i < head.system_count && result == QUERN_OK; i++)
         result = check_name(bytes, "system", plan->systems.items[i]->name);
     if (result != QUERN_OK) return result;
@@ -840,7 +849,7 @@ static void run_restore(void *argument, const quern__image *image, quern__remap_
         const quern__plan *plan = &schedule->plan;
         char name[QUERN_MAX_NAME_BYTES + 1];
         quern__read_in_place(&reader.bytes, sizeof(run_schedule));
-        for (uint32_t n = 0; n < plan->phase_count + plan->systems.count; n++)
+        for (uint32_t n = 0; n < plan->phase_count + plan->sets.count + plan->systems.count; n++)
             quern__read_text(&reader.bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
         quern__schedule_restore(schedule, &reader.bytes);
         for (uint32_t n = 0; n < plan->systems.count; n++) {

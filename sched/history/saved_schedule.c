@@ -16,9 +16,14 @@ typedef struct saved_system {
 } saved_system;
 
 typedef struct saved_schedule {
-    uint64_t system_count;
+    uint32_t system_count, set_count;
     uint64_t frame_index;
 } saved_schedule;
+
+typedef struct saved_phase {
+    double elapsed_seconds;
+    uint64_t step_count;
+} saved_phase;
 
 static const char *name_of(const quern_schedule *schedule)
 {
@@ -51,10 +56,16 @@ quern_result quern__schedule_check_unsaved(const quern_schedule *schedule)
 
 void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer)
 {
-    const saved_schedule head = {schedule->plan.systems.count, schedule->frame_index};
+    const saved_schedule head = {schedule->plan.systems.count, schedule->plan.sets.count,
+                                 schedule->frame_index};
     quern__write(writer, &head, sizeof head);
-    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        quern__write(writer, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        const quern__phase *phase = &schedule->plan.phases[i];
+        const saved_phase saved = {phase->elapsed_seconds, phase->step_count};
+        quern__write(writer, &saved, sizeof saved);
+    }
+    for (uint32_t i = 0; i < schedule->plan.sets.count; i++)
+        quern__write_u64(writer, schedule->plan.sets.items[i]->is_enabled);
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
         const quern__system *system = schedule->plan.systems.items[i];
         const saved_system saved = {.seen_version = system->query.seen_version,
@@ -63,7 +74,7 @@ void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *wr
                                     .due_seconds = system->due_seconds,
                                     .elapsed_seconds = system->elapsed_seconds,
                                     .delta_seconds = system->delta_seconds,
-                                    .enabled = system->is_enabled};
+                                    .enabled = system->wants_enabled};
         quern__write(writer, &saved, sizeof saved);
     }
 }
@@ -72,9 +83,12 @@ void quern__schedule_save_members(const quern_schedule *schedule, quern__byte_wr
 {
     const quern__plan *plan = &schedule->plan;
     quern__write_u64(writer, plan->phase_count);
+    quern__write_u64(writer, plan->sets.count);
     quern__write_u64(writer, plan->systems.count);
     for (uint32_t i = 0; i < plan->phase_count; i++)
         quern__write_u32(writer, plan->phases[i].id);
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        quern__write_u32(writer, plan->sets.items[i]->id);
     for (uint32_t i = 0; i < plan->systems.count; i++)
         quern__write_u32(writer, plan->systems.items[i]->handle_bits);
 }
@@ -89,12 +103,15 @@ bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_rea
 {
     saved_schedule head;
     quern__read(reader, &head, sizeof head);
-    if (head.system_count != schedule->plan.systems.count) return false;
+    if (head.system_count != schedule->plan.systems.count || head.set_count != schedule->plan.sets.count)
+        return false;
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
-        double seconds;
-        quern__read(reader, &seconds, sizeof seconds);
-        if (!is_time(seconds)) return false;
+        saved_phase saved;
+        quern__read(reader, &saved, sizeof saved);
+        if (!is_time(saved.elapsed_seconds)) return false;
     }
+    for (uint32_t i = 0; i < head.set_count; i++)
+        if (quern__read_u64(reader) > 1) return false;
     for (uint32_t i = 0; i < head.system_count; i++) {
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
@@ -112,17 +129,25 @@ static quern__phase *find_phase(const quern__plan *plan, uint32_t id)
     return NULL;
 }
 
+static quern__set *find_set(const quern__plan *plan, uint32_t id)
+{
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        if (plan->sets.items[i]->id == id) return plan->sets.items[i];
+    return NULL;
+}
+
 /* Restores a system. Returns whether it was enabled or disabled. */
 static bool restore_system(quern__system *system, const saved_system *saved)
 {
-    const bool is_toggled = system->is_enabled != (saved->enabled != 0);
+    const bool was_enabled = system->is_enabled;
     system->query.seen_version = saved->seen_version;
     if (system->query.target != NULL) system->query.target->entity = saved->target;
     system->due_seconds = saved->due_seconds;
     system->elapsed_seconds = saved->elapsed_seconds;
     system->delta_seconds = saved->delta_seconds;
-    quern__system_set_enabled(system, saved->enabled != 0);
-    return is_toggled;
+    system->wants_enabled = saved->enabled != 0;
+    quern__system_set_enabled(system, quern__plan_allows(system->plan, system));
+    return system->is_enabled != was_enabled;
 }
 
 /* members: ids of the saved phases, then handles of the saved systems; NULL: those that the schedule has. */
@@ -136,9 +161,16 @@ static void restore(quern_schedule *schedule, uint32_t phase_count, quern__byte_
     for (uint32_t i = 0; i < phase_count; i++) {
         quern__phase *phase =
             members != NULL ? find_phase(plan, quern__read_u32(members)) : &plan->phases[i];
-        double elapsed_seconds;
-        quern__read(reader, &elapsed_seconds, sizeof elapsed_seconds);
-        if (phase != NULL) phase->elapsed_seconds = elapsed_seconds;
+        saved_phase saved;
+        quern__read(reader, &saved, sizeof saved);
+        if (phase == NULL) continue;
+        phase->elapsed_seconds = saved.elapsed_seconds;
+        phase->step_count = saved.step_count;
+    }
+    for (uint32_t i = 0; i < head.set_count; i++) {
+        quern__set *set = members != NULL ? find_set(plan, quern__read_u32(members)) : plan->sets.items[i];
+        const bool is_enabled = quern__read_u64(reader) != 0;
+        if (set != NULL) set->is_enabled = is_enabled;
     }
     bool has_toggled_system = false;
     for (uint32_t i = 0; i < head.system_count; i++) {
@@ -162,16 +194,20 @@ void quern__schedule_restore_members(quern_schedule *schedule, quern__byte_reade
 {
     const quern__plan *plan = &schedule->plan;
     const uint32_t phase_count = (uint32_t)quern__read_u64(reader);
-    const uint32_t system_count = (uint32_t)quern__read_u64(reader);
-    const size_t bytes = ((size_t)phase_count + system_count) * sizeof(uint32_t);
+    const uint64_t other_count = quern__read_u64(reader) + quern__read_u64(reader);
+    const size_t bytes = (size_t)(phase_count + other_count) * sizeof(uint32_t);
     quern__byte_reader members = quern__byte_reader_open(quern__read_in_place(reader, bytes), bytes);
     /* the state of members that the frame lacks */
     for (uint32_t i = 0; i < plan->phase_count; i++)
-        plan->phases[i].elapsed_seconds = 0;
+        plan->phases[i].elapsed_seconds = 0, plan->phases[i].step_count = 0;
     for (uint32_t i = 0; i < plan->systems.count; i++) {
         quern__system *system = plan->systems.items[i];
         system->query.seen_version = 0;
         system->due_seconds = system->elapsed_seconds = system->delta_seconds = 0;
     }
     restore(schedule, phase_count, &members, reader);
+    /* a set of the frame may have enabled or disabled a system that the frame lacks */
+    for (uint32_t i = 0; i < plan->systems.count; i++)
+        quern__system_set_enabled(plan->systems.items[i], quern__plan_allows(plan, plan->systems.items[i]));
+    quern__plan_invalidate_segments(&schedule->plan);
 }

@@ -318,7 +318,9 @@ quern_result quern__compile(quern__plan *plan)
     quern_result result = QUERN_OK;
     if (!was_compiled) {
         release_segments(plan);
-        if (plan->systems.count > 0) result = quern__order_systems(plan);
+        result = quern__sets_resolve(plan);
+        if (result == QUERN_OK) result = quern__spread_systems(plan);
+        if (result == QUERN_OK && plan->systems.count > 0) result = quern__order_systems(plan);
         if (result == QUERN_OK) result = compile_segments(plan);
         if (result == QUERN_OK) result = quern__conflicts_start(plan);
     }
@@ -354,6 +356,9 @@ void quern__compile_forget(quern__plan *plan, const quern__system *system)
     }
     plan->order.count = count;
     plan->rules.count = 0;
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        plan->sets.items[i]->members.count = 0;
+    plan->asked_phases = 0;
     plan->pass_count = 0;
     plan->is_compiled = false;
 }
@@ -517,6 +522,9 @@ void quern__plan_release_systems(quern__plan *plan)
     for (uint32_t i = 0; i < plan->slots.count; i++)
         quern__release(allocator, plan->slots.items[i], sizeof(quern__system_slot),
                        _Alignof(quern__system_slot));
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        quern__set_destroy(plan->sets.items[i], allocator);
+    quern__array_release(allocator, &plan->sets);
     quern__array_release(allocator, &plan->systems);
     quern__array_release(allocator, &plan->slots);
     quern__map_release(&plan->names, allocator);

@@ -45,6 +45,14 @@ quern_result quern__link_passes(const quern__plan *plan, const quern__segment *s
  * OUT_OF_MEMORY. */
 quern_result quern__order_systems(quern__plan *plan);
 
+/* ------------------------------------------------------------------------------------------ sets, turns */
+
+/* Lists the systems of each set. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY. */
+quern_result quern__sets_resolve(quern__plan *plan);
+
+/* Chooses the turns of systems that run in every n-th frame. Errors: OUT_OF_MEMORY. */
+quern_result quern__spread_systems(quern__plan *plan);
+
 /* ------------------------------------------------------------------------------------------------ levels */
 
 /* Level-by-level execution of a pass.

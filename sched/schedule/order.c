@@ -24,21 +24,71 @@ typedef struct order_graph {
 
 /* ------------------------------------------------------------------------------------------- rules */
 
-static quern_result check_rule(const quern__plan *plan, const quern__system *system,
-                               const quern__order_rule *rule, const quern__system *other)
+/* The systems that a rule orders: one, or those of a set. */
+typedef struct rule_side {
+    quern__system *const *systems;
+    uint32_t count;
+    const char *set; /* NULL: one system */
+} rule_side;
+
+static rule_side side_of_set(const quern__set *set)
+{
+    return (rule_side){set->members.items, set->members.count, set->name};
+}
+
+/* Returns whether a rule orders two systems: those of different phases are in order already, and reactions are not ordered
+ * among other systems. Only a rule that names a set may have such pairs. */
+static bool is_ordered(const quern__system *system, const quern__system *other)
+{
+    return system->phase == other->phase && (system->reaction != NULL) == (other->reaction != NULL);
+}
+
+static quern_result fail_set_rule(const quern__plan *plan, const quern__system *system, const char *word,
+                                  const quern__system *other, const char *name)
+{
+    if (other == system)
+        return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                           "system '%s' is to run %s '%s', to which it belongs: a system is on one side of "
+                           "a rule; take it "
+                           "out of a set",
+                           system->name, word, name);
+    return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                       "system '%s' (phase '%s') is to run %s '%s' (phase '%s') by a rule of a set, "
+                       "against the order of the "
+                       "phases: change the rule, the set or a phase",
+                       system->name, plan->phases[system->phase].name, word, other->name,
+                       plan->phases[other->phase].name);
+}
+
+/* Fails for a rule whose name neither a system nor a set has. */
+static quern_result fail_unknown_name(const quern__plan *plan, const rule_side *side,
+                                      const quern__order_rule *rule)
+{
+    const quern__system *system = side->set == NULL ? side->systems[0] : NULL;
+    quern_suggestion suggestion = {0};
+    for (uint32_t i = 0; i < plan->systems.count; i++)
+        if (plan->systems.items[i] != system)
+            quern_suggestion_offer(&suggestion, rule->name, strlen(rule->name),
+                                   plan->systems.items[i]->name);
+    return quern__fail(
+        QUERN_ERROR_UNKNOWN_SYSTEM,
+        "%s '%s' is to run %s '%s', which the schedule does not have: add that system or set, or "
+        "remove the rule%s",
+        system == NULL ? "set" : "system", system == NULL ? side->set : system->name,
+        rule->is_before ? "before" : "after", rule->name, suggestion.text);
+}
+
+static quern_result check_pair(const quern__plan *plan, const rule_side *side, const quern__system *system,
+                               const quern__order_rule *rule, const rule_side *other_side,
+                               const quern__system *other)
 {
     const char *word = rule->is_before ? "before" : "after";
-    if (other == NULL) {
-        quern_suggestion suggestion = {0};
-        for (uint32_t i = 0; i < plan->systems.count; i++)
-            if (plan->systems.items[i] != system)
-                quern_suggestion_offer(&suggestion, rule->name, strlen(rule->name),
-                                       plan->systems.items[i]->name);
-        return quern__fail(
-            QUERN_ERROR_UNKNOWN_SYSTEM,
-            "system '%s' is to run %s '%s', which the schedule does not have: add that system, or remove "
-            "the rule%s",
-            system->name, word, rule->name, suggestion.text);
+    if (side->set != NULL || other_side->set != NULL) {
+        const bool is_against =
+            rule->is_before ? other->phase < system->phase : other->phase > system->phase;
+        const bool is_reaction = system->reaction != NULL || other->reaction != NULL;
+        if (other != system && (!is_against || is_reaction)) return QUERN_OK;
+        return fail_set_rule(plan, system, word, other, rule->name);
     }
     if (other->phase != system->phase || other == system)
         return quern__fail(
@@ -53,6 +103,48 @@ static quern_result check_rule(const quern__plan *plan, const quern__system *sys
         "system '%s' is to run %s '%s', and only one of them is a reaction: reactions run at sync "
         "points, and are ordered among themselves",
         system->name, word, other->name);
+}
+
+/* Counts the pairs of systems that the rules of a system or set order. Lists them as indices of registration, unless
+ * `pairs` is NULL. */
+static quern_result expand_rules(const quern__plan *plan, const rule_side *side,
+                                 const quern__order_rules *rules, quern__order_pair *pairs, uint32_t *count)
+{
+    for (uint32_t r = 0; r < rules->count; r++) {
+        const quern__order_rule *rule = &rules->items[r];
+        quern__system *one = quern__plan_find_system(plan, rule->name);
+        const quern__set *set = one == NULL ? quern__plan_find_set(plan, rule->name) : NULL;
+        if (one == NULL && set == NULL) return fail_unknown_name(plan, side, rule);
+        const rule_side other_side = set != NULL ? side_of_set(set) : (rule_side){&one, 1, NULL};
+        for (uint32_t i = 0; i < side->count; i++)
+            for (uint32_t k = 0; k < other_side.count; k++) {
+                const quern__system *system = side->systems[i], *other = other_side.systems[k];
+                const quern_result result = check_pair(plan, side, system, rule, &other_side, other);
+                if (result != QUERN_OK) return result;
+                if (!is_ordered(system, other)) continue;
+                if (pairs != NULL)
+                    pairs[*count] = rule->is_before ? (quern__order_pair){system->index, other->index}
+                                                    : (quern__order_pair){other->index, system->index};
+                ++*count;
+            }
+    }
+    return QUERN_OK;
+}
+
+/* expand_rules for all systems, then all sets. */
+static quern_result list_rules(const quern__plan *plan, quern__order_pair *pairs, uint32_t *out_count)
+{
+    quern_result result = QUERN_OK;
+    *out_count = 0;
+    for (uint32_t i = 0; i < plan->systems.count && result == QUERN_OK; i++) {
+        const rule_side side = {&plan->systems.items[i], 1, NULL};
+        result = expand_rules(plan, &side, &plan->systems.items[i]->rules, pairs, out_count);
+    }
+    for (uint32_t i = 0; i < plan->sets.count && result == QUERN_OK; i++) {
+        const rule_side side = side_of_set(plan->sets.items[i]);
+        result = expand_rules(plan, &side, &plan->sets.items[i]->rules, pairs, out_count);
+    }
+    return result;
 }
 
 /* Moves the rules to `sorted`, by first or by second system; rules with the same such system keep their order. ends:
@@ -145,17 +237,10 @@ static uint32_t group_of(const quern__plan *plan, const quern__system *system)
 static quern_result order_systems(quern__plan *plan, order_graph *graph, quern__order_pair *scratch)
 {
     quern__order_pair *rules = graph->rules;
-    for (uint32_t i = 0; i < plan->systems.count; i++) {
-        const quern__system *system = plan->systems.items[i];
-        for (uint32_t k = 0; k < system->rules.count; k++) {
-            const quern__order_rule *rule = &system->rules.items[k];
-            const quern__system *other = quern__plan_find_system(plan, rule->name);
-            quern_result result = check_rule(plan, system, rule, other);
-            if (result != QUERN_OK) return result;
-            *rules++ = rule->is_before ? (quern__order_pair){system->index, other->index}
-                                       : (quern__order_pair){other->index, system->index};
-        }
-    }
+    uint32_t rule_count;
+    quern_result result = list_rules(plan, rules, &rule_count);
+    if (result != QUERN_OK) return result;
+    assert(rule_count == graph->rule_count);
     sort_rules(graph->rules, graph->rule_count, false, graph->count, graph->first_rules, scratch);
     sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
     /* Remove the rules that were declared twice: equal rules are adjacent. */
@@ -182,7 +267,6 @@ static quern_result order_systems(quern__plan *plan, order_graph *graph, quern__
     for (uint32_t i = 0; i < graph->count; i++)
         graph->members[next[group_of(plan, plan->systems.items[i])]++] = i;
     plan->order.count = 0;
-    quern_result result = QUERN_OK;
     uint32_t first = 0;
     for (uint32_t group = 0; group < 2 * plan->phase_count && result == QUERN_OK; group++) {
         const uint32_t end = graph->group_ends[group];
@@ -206,9 +290,9 @@ quern_result quern__order_systems(quern__plan *plan)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);
     const uint32_t count = plan->systems.count;
-    uint32_t rule_count = 0;
-    for (uint32_t i = 0; i < count; i++)
-        rule_count += plan->systems.items[i]->rules.count;
+    uint32_t rule_count;
+    const quern_result listed = list_rules(plan, NULL, &rule_count);
+    if (listed != QUERN_OK) return listed;
     /* Working memory: the bit sets, then the rules twice, then the numbers. */
     const size_t bytes = (size_t)2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
                          2 * (size_t)rule_count * sizeof(quern__order_pair) +

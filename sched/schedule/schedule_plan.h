@@ -23,6 +23,16 @@ typedef struct quern__order_rule {
     bool is_before; /* this system runs before the named one; otherwise after it */
 } quern__order_rule;
 
+typedef QUERN__ARRAY(quern__order_rule) quern__order_rules;
+
+/* Adds a list of names of a definition. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+quern_result quern__rules_add(quern__order_rules *rules, const quern_allocator *allocator,
+                              const char *const *names, bool is_before);
+
+typedef struct quern__set_name {
+    char text[QUERN_MAX_NAME_BYTES + 1];
+} quern__set_name;
+
 /* A name that a system of the schedule has or had. It stays when the system is removed: recorded commands, reports of
  * the last frame and pointers that the program got refer to it. A system that is added under the name again gets a new
  * generation of the same slot; a slot whose generations are used up stays empty, and the name gets another one. */
@@ -44,12 +54,15 @@ typedef struct quern__system {
     uint32_t number;                        /* index of its slot; that of its profile */
     uint32_t handle_bits;                   /* of quern_system: generation and 1 + number */
     uint32_t phase;
-    uint32_t flags; /* quern_system_flags, including flags that other declarations imply */
-    bool is_enabled;
+    uint32_t flags;     /* quern_system_flags, including flags that other declarations imply */
+    bool is_enabled;    /* it and all its sets are enabled */
+    bool wants_enabled; /* it is enabled itself */
     quern_view_callback *run;
     quern_system_callback *begin, *end;
     quern_system_condition *condition;
     double interval_seconds; /* time between runs; 0: the system runs in every frame */
+    uint32_t every;          /* frames from one run to the next; 0 or 1: the system runs in every frame */
+    uint32_t offset;         /* declared turn, from 1; 0: chosen by quern__spread_systems */
     void *user_data;
     quern__access access;
     quern__event_use events;
@@ -58,9 +71,13 @@ typedef struct quern__system {
     quern__relation *levels;   /* relation that orders the views by level, or NULL */
     uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
     quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
-    QUERN__ARRAY(quern__order_rule) rules;
+    quern__order_rules rules;
+    QUERN__ARRAY(quern__set_name) set_names;
 
     /* set by quern__compile */
+    struct quern__set *gate_sets[QUERN_MAX_SETS]; /* its sets that have conditions */
+    uint32_t gate_set_count;
+    uint32_t turn; /* the remainder by `every` of the numbers of frames in which it runs */
     /* in execution order */
     uint32_t position;    /* in the order of execution */
     uint32_t group_first; /* position of the first system that this one may overlap (system_may_overlap) */
@@ -120,11 +137,37 @@ static inline bool quern__system_has_flag(const quern__system *system, quern_sys
 /* Reserves memory for the partial results of view_count views. Errors: OUT_OF_MEMORY. */
 quern_result quern__system_reserve_partials(quern__system *system);
 
-/* Returns whether a condition or an interval decides during the frame if the system runs. */
+/* Returns whether a condition, an interval or a turn decides during the frame if the system runs. */
 static inline bool quern__system_is_gated(const quern__system *system)
 {
-    return system->condition != NULL || system->interval_seconds > 0;
+    return system->condition != NULL || system->interval_seconds > 0 || system->every > 1 ||
+           system->gate_set_count > 0;
 }
+
+/* Returns whether callbacks get the time since the last run of the system instead of the frame's time step. */
+static inline bool quern__system_has_own_time(const quern__system *system)
+{
+    return system->interval_seconds > 0 || system->every > 1;
+}
+
+/* A set of systems. */
+typedef struct quern__set {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    uint32_t id;          /* in frames of histories; never reused in a schedule */
+    bool is_enabled;      /* whether its systems may be enabled */
+    bool is_open;         /* what its condition returned last; true without one */
+    quern__system *asker; /* has the condition, and what that accesses; NULL: no condition */
+    quern__order_rules rules;
+    QUERN__ARRAY(quern__system *) members; /* set by quern__compile; in the order of registration */
+} quern__set;
+
+/* Checks and copies a definition with a valid name. Errors: those of quern_schedule_add_set except DUPLICATE_NAME. */
+quern_result quern__set_create(quern_world *world, const quern_set_def *def, quern__set **out_set);
+
+void quern__set_destroy(quern__set *set, const quern_allocator *allocator);
+
+/* Returns whether some system of the set is in the phase. */
+bool quern__set_is_in_phase(const quern__set *set, uint32_t phase);
 
 /* ------------------------------------------------------------------------------------------------ passes */
 
@@ -369,6 +412,7 @@ typedef struct quern__phase {
     double step_seconds;                 /* fixed time step; 0: the phase runs once per frame */
     uint32_t max_step_count;             /* maximum number of steps per frame */
     double elapsed_seconds;              /* time that no step has covered yet */
+    uint64_t step_count;                 /* number of steps ever */
 } quern__phase;
 
 /* Two systems of which the first must run before the second. */
@@ -406,13 +450,16 @@ typedef struct quern__plan {
     uint32_t max_reaction_rounds;   /* limit after one sync point */
     uint32_t emitted_channel_count; /* 1 + largest index of an emitted channel; 0: none */
 
-    uint32_t last_phase_id; /* id of the newest phase */
+    uint32_t last_phase_id;          /* id of the newest phase */
+    QUERN__ARRAY(quern__set *) sets; /* in the order in which they were added */
+    uint32_t last_set_id;            /* id of the newest set */
 
     /* Compiled: valid while is_compiled, except for archetypes that are newer than compiled_version. */
     bool is_compiled;
-    uint64_t compiled_version;           /* archetypes_version of the storage when compiled */
-    uint32_t pass_count;                 /* number of passes in all segments */
-    uint64_t passes_version;             /* incremented whenever passes are rebuilt */
+    uint64_t compiled_version; /* archetypes_version of the storage when compiled */
+    uint32_t asked_phases;     /* phases before which conditions of sets are asked, one bit each */
+    uint32_t pass_count;       /* number of passes in all segments */
+    uint64_t passes_version;   /* incremented whenever passes are rebuilt */
     QUERN__ARRAY(quern__system *) order; /* systems in execution order */
     /* The before/after rules by position, each once, ascending by second system, then first. */
     QUERN__ARRAY(quern__order_pair) rules;
@@ -438,6 +485,12 @@ static inline void quern__plan_invalidate_segments(quern__plan *plan)
 
 /* Returns the system with the name, or NULL. O(1). */
 quern__system *quern__plan_find_system(const quern__plan *plan, const char *name);
+
+/* Returns the set with the name, or NULL. */
+quern__set *quern__plan_find_set(const quern__plan *plan, const char *name);
+
+/* Returns whether the system and all its sets are enabled. */
+bool quern__plan_allows(const quern__plan *plan, const quern__system *system);
 
 /* Makes sure that quern__plan_add_system has memory and a slot for one more system with the name. Errors: LIMIT,
  * OUT_OF_MEMORY. */

@@ -32,6 +32,15 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
             QUERN_ERROR_INVALID_ARGUMENT,
             "system '%s' has an interval of %g seconds; give a finite number, 0 (every frame) or more",
             def->name, def->interval_seconds);
+    if (def->every > QUERN_MAX_EVERY || def->offset > def->every)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' runs in frame %u of every %u: give at most %d (QUERN_MAX_EVERY), "
+                           "and an offset from 1 "
+                           "to that, or 0",
+                           def->name, def->offset, def->every, QUERN_MAX_EVERY);
+    if (def->every > 1 && def->interval_seconds > 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' has `every` and interval_seconds: give one of them", def->name);
     if (def->phase >= phase_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "system '%s' is in phase %u; the schedule has %u phases, from 0", def->name,
@@ -54,6 +63,7 @@ static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term
 {
     if (term_count == 0) return "no terms: they select the components to which it reacts";
     if (def->interval_seconds > 0) return "an interval: it runs when changes are pending";
+    if (def->every > 1) return "`every`: it runs when changes are pending";
     if (def->levels.bits != 0) return "levels: its views are not ordered by level";
     for (uint32_t i = 0; i < term_count; i++) {
         const quern_term *term = &def->terms[i];
@@ -169,25 +179,46 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
 
 /* ------------------------------------------------------------------------------------------ create */
 
-static quern_result add_rules(quern__system *system, const char *const *names, bool is_before)
+quern_result quern__rules_add(quern__order_rules *rules, const quern_allocator *allocator,
+                              const char *const *names, bool is_before)
 {
-    const quern_allocator *allocator = &system->query.storage->allocator;
+    const char *what = is_before ? "before" : "after";
     uint32_t count = 0;
-    const quern_result listed = quern__list_count(names, QUERN_MAX_ORDER, quern__is_end_of_names,
-                                                  is_before ? "before" : "after", NULL, &count);
+    const quern_result listed =
+        quern__list_count(names, QUERN_MAX_ORDER, quern__is_end_of_names, what, NULL, &count);
     if (listed != QUERN_OK) return listed;
-    if (!quern__array_reserve(allocator, &system->rules, system->rules.count + count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory for before and after",
-                           system->name);
+    if (!quern__array_reserve(allocator, rules, rules->count + count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for before and after");
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__check_name(names[i], "system");
-        if (result != QUERN_OK)
-            return quern__message_add_element(result, is_before ? "before" : "after", i);
-        quern__order_rule *rule = &system->rules.items[system->rules.count++];
+        if (result != QUERN_OK) return quern__message_add_element(result, what, i);
+        quern__order_rule *rule = &rules->items[rules->count++];
         *rule = (quern__order_rule){.is_before = is_before};
         memcpy(rule->name, names[i], strlen(names[i]) + 1);
     }
     return QUERN_OK;
+}
+
+static quern_result add_set_names(quern__system *system, const char *const *names)
+{
+    const quern_allocator *allocator = &system->query.storage->allocator;
+    uint32_t count = 0;
+    quern_result result =
+        quern__list_count(names, QUERN_MAX_SETS, quern__is_end_of_names, "set", NULL, &count);
+    if (result == QUERN_OK && !quern__array_reserve(allocator, &system->set_names, count))
+        result =
+            quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the sets of system '%s'", system->name);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = quern__check_name(names[i], "set");
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (strcmp(names[k], names[i]) == 0)
+                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                     "system '%s' names the set '%s' twice: once is enough", system->name,
+                                     names[i]);
+        if (result != QUERN_OK) return quern__message_add_element(result, "set", i);
+        memcpy(system->set_names.items[system->set_names.count++].text, names[i], strlen(names[i]) + 1);
+    }
+    return result;
 }
 
 /* Returns the flags, including those that other declarations imply. A system runs one view after another if
@@ -230,11 +261,14 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .name = def->name,
         .phase = def->phase,
         .is_enabled = true,
+        .wants_enabled = true,
         .run = def->run,
         .begin = def->begin,
         .end = def->end,
         .condition = def->condition,
         .interval_seconds = def->interval_seconds,
+        .every = def->every,
+        .offset = def->offset,
         .reacts_to = def->reacts_to,
         .user_data = def->user_data,
         .partial_bytes = def->partial_bytes,
@@ -258,8 +292,10 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     }
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_conflicts(system, world, def->levels);
-    if (result == QUERN_OK) result = add_rules(system, def->before, true);
-    if (result == QUERN_OK) result = add_rules(system, def->after, false);
+    const quern_allocator *allocator = &world->storage.allocator;
+    if (result == QUERN_OK) result = quern__rules_add(&system->rules, allocator, def->before, true);
+    if (result == QUERN_OK) result = quern__rules_add(&system->rules, allocator, def->after, false);
+    if (result == QUERN_OK) result = add_set_names(system, def->sets);
     if (result != QUERN_OK || def->reacts_to == 0) return result;
     if (replaced != NULL && react_alike(system, replaced)) return QUERN_OK; /* takes its reaction over */
     const quern__reaction_def reaction = {.kinds = def->reacts_to,
@@ -297,6 +333,7 @@ void quern__system_destroy(quern__system *system)
     const quern_allocator *allocator = &system->query.storage->allocator;
     quern__reaction_remove(system->query.storage, system->reaction);
     quern__array_release(allocator, &system->rules);
+    quern__array_release(allocator, &system->set_names);
     quern__access_release(&system->access, allocator);
     quern__event_use_release(&system->events, allocator);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
@@ -325,6 +362,7 @@ void quern__system_take_over(quern__system *successor, quern__system *replaced)
         successor->reaction->query = &successor->query;
         replaced->reaction = NULL;
     }
+    successor->wants_enabled = replaced->wants_enabled;
     quern__system_set_enabled(successor, replaced->is_enabled);
     if (replaced->query.filter_count > 0) successor->query.seen_version = replaced->query.seen_version;
     quern__target *target = successor->query.target;

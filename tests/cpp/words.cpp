@@ -275,6 +275,28 @@ static void systems_are_removed_and_replaced()
     EXPECT(schedule.remove_system(a) == QUERN_ERROR_INVALID_ARGUMENT);
 }
 
+static void systems_are_in_sets_and_take_turns()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    static int sum;
+    EXPECT(schedule.add_once(
+               "a", [](quern::context) { sum += 1; }, quern::in_set{"ones"}, quern::in_set{"all"},
+               quern::every{2}) == QUERN_OK);
+    EXPECT(schedule.add_once(
+               "b", [](quern::context) { sum += 10; }, quern::in_set{"all"}, quern::every{4, 2}) ==
+           QUERN_OK);
+    quern_set_def def{};
+    def.name = "ones";
+    EXPECT(schedule.add_set(def) == QUERN_OK);
+    def.name = "all";
+    EXPECT(schedule.add_set(def) == QUERN_OK && schedule.replace_set(def) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1, 4) == QUERN_OK && sum == 12);
+    EXPECT(schedule.enable_set("ones", false) == QUERN_OK && !schedule.is_set_enabled("ones"));
+    EXPECT(schedule.run(nullptr, 1, 4) == QUERN_OK && sum == 22);
+    EXPECT(schedule.remove_set("all") == QUERN_OK && schedule.compile() == QUERN_ERROR_UNKNOWN_SYSTEM);
+}
+
 static void entities_have_names_and_are_disabled()
 {
     quern::app app;
@@ -458,6 +480,7 @@ int main()
     handles_and_relations_are_options();
     systems_are_switched();
     systems_are_removed_and_replaced();
+    systems_are_in_sets_and_take_turns();
     entities_have_names_and_are_disabled();
     prefabs_and_worlds_are_copied();
     parts_of_worlds_are_saved();

@@ -73,3 +73,18 @@ void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage
 {
     (void)resolved, (void)storage;
 }
+
+/* No world has a prefab to convert. */
+quern_result quern__prefab_check_conversion(const quern__prefab *prefab, quern__type_change *change,
+                                            size_t *out_bytes)
+{
+    (void)prefab, (void)change;
+    *out_bytes = 0;
+    return QUERN_OK;
+}
+
+void quern__prefab_convert(quern__prefab *prefab, const quern_allocator *allocator,
+                           const quern__type_change *change, char *values, size_t values_bytes)
+{
+    (void)prefab, (void)allocator, (void)change, (void)values, (void)values_bytes;
+}

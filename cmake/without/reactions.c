@@ -63,6 +63,20 @@ void quern__reactions_sort_subscriptions(quern__storage *storage)
     (void)storage;
 }
 
+quern_result quern__reactions_prepare_conversion(const quern__storage *storage,
+                                                 const quern__archetype *source,
+                                                 const quern__archetype *target, quern__type_change *change)
+{
+    (void)storage, (void)source, (void)target, (void)change;
+    return QUERN_OK;
+}
+
+void quern__reactions_convert(const quern__archetype *source, const quern__archetype *target,
+                              const quern__type_change *change)
+{
+    (void)source, (void)target, (void)change;
+}
+
 void quern__reactions_trim(quern__storage *storage)
 {
     (void)storage;

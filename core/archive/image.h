@@ -16,6 +16,7 @@
 #include "core/base/containers.h"
 #include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
+#include "core/storage/conversion.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>

@@ -197,7 +197,7 @@ static void refuse_destroy(const quern_world *world, const char *state)
     const quern__query *query = storage->first_query;
     if (world->first_user != NULL)
         (void)snprintf(user, sizeof user, "%s", world->first_user->name);
-    else if (world->has_history)
+    else if (world->history != NULL)
         (void)snprintf(user, sizeof user, "a history");
     else if (world->first_schedule != NULL)
         (void)snprintf(user, sizeof user, "a schedule (quern_world_list_schedules lists them)");
@@ -222,7 +222,7 @@ static void refuse_destroy(const quern_world *world, const char *state)
  * users. */
 static bool end_users(quern_world *world)
 {
-    if (world->first_user != NULL || world->has_history || world->first_schedule != NULL) {
+    if (world->first_user != NULL || world->history != NULL || world->first_schedule != NULL) {
         refuse_destroy(world, "nothing was changed");
         return false;
     }

@@ -148,10 +148,18 @@ static void close_batch(quern__emitter *emitter)
     set_next_value(emitter, emitter->cursor);
 }
 
+/* Returns a place for a batch at or after an address: a redefinition may have given the values another alignment. */
+static char *align_place(const quern__emitter *emitter, char *place)
+{
+    const uintptr_t mask = emitter->channel->type.alignment_bytes - 1;
+    return place + (-(uintptr_t)place & mask);
+}
+
 /* Ends the open batch and begins a new one. Precondition: room was reserved. */
 static void begin_batch(quern__emitter *emitter)
 {
     close_batch(emitter);
+    if (emitter->block != NULL) emitter->cursor = align_place(emitter, emitter->cursor);
     const size_t bytes = emitter->channel->batch_bytes;
     if (emitter->block == NULL || (size_t)(emitter->block_end - emitter->cursor) < bytes) {
         /* the emitter's own block again if all its batches were dropped meanwhile, otherwise a spare */
@@ -180,8 +188,9 @@ static void count_needed(const quern__emitter *emitter, uint32_t count, uint32_t
                          uint32_t *out_blocks)
 {
     const uint32_t stride = emitter->channel->stride_bytes, batch_bytes = emitter->channel->batch_bytes;
-    const char *place = emitter->first != NULL ? emitter->batch_end : emitter->cursor;
-    size_t left_bytes = emitter->block != NULL ? (size_t)(emitter->block_end - place) : 0;
+    char *place = emitter->first != NULL ? emitter->batch_end : emitter->cursor;
+    size_t left_bytes =
+        emitter->block != NULL ? (size_t)(emitter->block_end - align_place(emitter, place)) : 0;
     uint32_t room = room_left(emitter), batches = 0, blocks = 0;
     while (count > room) {
         count -= room;

@@ -68,6 +68,14 @@ static quern_result check_def(const quern_event_def *def)
     return QUERN_OK;
 }
 
+static void set_layout(quern__channel *channel)
+{
+    const quern__type *type = &channel->type;
+    channel->stride_bytes = type->size_bytes > 0 ? type->size_bytes : 1;
+    channel->batch_bytes = QUERN__EVENT_BATCH_BYTES / channel->stride_bytes * channel->stride_bytes;
+    channel->needs_checks = QUERN_CHECKS || type->hooks.copy != NULL || type->size_bytes == 0;
+}
+
 static quern_result channel_create(quern_world *world, const quern_event_def *def,
                                    quern__channel **out_channel)
 {
@@ -87,10 +95,8 @@ static quern_result channel_create(quern_world *world, const quern_event_def *de
     }
     channel->type.flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
     channel->type.type_id = def->type_id;
-    channel->stride_bytes = def->size_bytes > 0 ? def->size_bytes : 1;
-    channel->batch_bytes = QUERN__EVENT_BATCH_BYTES / channel->stride_bytes * channel->stride_bytes;
+    set_layout(channel);
     channel->limit_bytes = def->limit_bytes > 0 ? def->limit_bytes : QUERN_EVENT_LIMIT_BYTES;
-    channel->needs_checks = QUERN_CHECKS || def->hooks.copy != NULL || def->size_bytes == 0;
     *out_channel = channel;
     return QUERN_OK;
 }
@@ -157,12 +163,81 @@ quern_result quern_event_register(quern_world *world, const quern_event_def *def
     return quern__in_call(result, __func__);
 }
 
+/* Returns how many batches of the new layout a batch becomes. */
+static uint32_t count_parts(const quern__event_batch *batch, uint32_t most_count)
+{
+    return (batch->count + most_count - 1) / most_count;
+}
+
+/* Converts the waiting events. The batches of the new layout may be more, since a batch has a maximum size; readers are
+ * at the same event. Errors, with nothing changed: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+static quern_result convert_events(quern__channel *channel, quern__redefinition *it, uint32_t *out_frames)
+{
+    quern_world *world = channel->world;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__channel fresh = {.type = {.size_bytes = channel->type.size_bytes, .hooks = channel->type.hooks}};
+    set_layout(&fresh);
+    const uint32_t most_count = fresh.batch_bytes / fresh.stride_bytes;
+    quern__event_block *blocks = NULL;
+    quern__event_packing packing = {.blocks = &blocks};
+    quern_result result = QUERN_OK;
+    uint32_t part_count = 0;
+    bool has_room = true;
+    for (uint32_t i = channel->head; i < channel->batches.count && result == QUERN_OK && has_room; i++) {
+        const quern__event_batch *batch = &channel->batches.items[i];
+        result = quern__type_change_check(&it->change, batch->values, batch->count);
+        for (uint32_t left = batch->count, count; left > 0 && has_room; left -= count, part_count++) {
+            count = left < most_count ? left : most_count;
+            has_room = quern__packing_reserve(&packing, world, (size_t)count * fresh.stride_bytes);
+        }
+    }
+    if (result == QUERN_OK && has_room)
+        has_room = quern__array_reserve(allocator, &fresh.batches, part_count) &&
+                   quern__pool_reserve(&world->events->pool, allocator);
+    if (result == QUERN_OK && !has_room)
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                             "event '%s': no memory to convert its waiting events", channel->type.name);
+    if (result != QUERN_OK) {
+        quern__packing_undo(world, &blocks);
+        quern__array_release(allocator, &fresh.batches);
+        return result;
+    }
+    *out_frames = quern__redefine_drop_frames(it);
+    quern__channel old = *channel;
+    channel->batches.items = fresh.batches.items;
+    channel->batches.capacity = fresh.batches.capacity;
+    channel->batches.count = channel->head = 0;
+    channel->waiting_count = channel->waiting_bytes = 0;
+    world->waiting_event_batch_count -= old.batches.count - old.head;
+    set_layout(channel);
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        const uint64_t unseen = reader->cursor + (reader->has_batch ? 1 : 0);
+        reader->cursor = old.first_number;
+        for (uint64_t n = old.first_number; n < unseen; n++)
+            reader->cursor +=
+                count_parts(&old.batches.items[old.head + (uint32_t)(n - old.first_number)], most_count);
+        reader->has_batch = false; /* its values are gone */
+    }
+    packing = (quern__event_packing){.blocks = &blocks};
+    for (uint32_t i = old.head; i < old.batches.count; i++) {
+        const quern__event_batch *batch = &old.batches.items[i];
+        for (uint32_t at = 0, count; at < batch->count; at += count) {
+            count = batch->count - at < most_count ? batch->count - at : most_count;
+            quern__type_change_values(&it->change, quern__packing_append(&packing, channel, count),
+                                      batch->values + (size_t)at * old.stride_bytes, count);
+        }
+        quern__pool_drop_batch(&world->events->pool, batch);
+    }
+    quern__array_release(allocator, &old.batches);
+    quern__emitter_reclaim(&channel->emitter);
+    return QUERN_OK;
+}
+
 quern_result quern_event_redefine(quern_world *world, quern_event event, const quern_event_def *def,
                                   const quern_redefine_def *how, quern_redefine_report *out_report)
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(def);
-    (void)how;
     const quern_allocator *allocator = &world->storage.allocator;
     quern__channel *channel, *fresh = NULL;
     quern_result result = quern__redefine_check_frames(world, __func__);
@@ -183,9 +258,15 @@ quern_result quern_event_redefine(quern_world *world, quern_event event, const q
         fresh->type = (quern__type){.size_bytes = 0};
         channel_release(fresh, allocator);
     }
-    result = quern__redefine(&it, result, out_report);
-    if (result == QUERN_OK) channel->limit_bytes = limit_bytes;
-    return quern__in_call(result, __func__);
+    uint32_t frame_count = 0;
+    result = quern__redefine_begin(&it, result, QUERN__NO_COMPONENT, how, out_report);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    if (it.is_converted) result = convert_events(channel, &it, &frame_count);
+    result = quern__redefine_end(&it, result, out_report);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    channel->limit_bytes = limit_bytes;
+    if (out_report != NULL) out_report->dropped_frame_count = frame_count;
+    return QUERN_OK;
 }
 
 quern_event quern_event_find(const quern_world *world, const char *name)

@@ -502,6 +502,7 @@ quern_result quern_delta_applier_create(quern_world *world, quern_delta_applier 
                            __func__);
     *applier = (quern_delta_applier){.world = world};
     quern__commands_init(&applier->recorder, &world->storage);
+    quern__commands_list(&applier->recorder);
     quern__playback_init(&applier->playback, &world->storage);
     *out_applier = applier;
     return QUERN_OK;

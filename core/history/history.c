@@ -371,11 +371,25 @@ static size_t frames_bytes(const quern__history *history)
     return history->frame_capacity * sizeof *history->frames;
 }
 
+/* The function history_frames of the world: frames have the layouts of types from before a redefinition. The next save
+ * then finds no base, and saves everything. */
+static uint32_t count_or_drop_frames(quern__history *history, bool drops)
+{
+    const uint32_t count = history->frame_count;
+    if (history->delta_count > 0) return UINT32_MAX;
+    if (!drops) return count;
+    while (history->frame_count > 0)
+        drop_newest(history);
+    quern__snapshot_release(history, &history->base);
+    history->base = (quern__snapshot){.frame = 0};
+    return count;
+}
+
 quern_result quern__history_init(quern__history *history, quern_world *world,
                                  const quern_allocator *allocator, uint32_t frame_count)
 {
     *history = (quern__history){.world = world, .frame_capacity = frame_count};
-    if (world->has_history)
+    if (world->history != NULL)
         return quern__fail(QUERN_ERROR_LIMIT, "the world has a history already, and one history saves the "
                                               "whole world: use that one, or destroy it first");
     const bool has_store = page_store_init(&history->store, allocator);
@@ -389,7 +403,8 @@ quern_result quern__history_init(quern__history *history, quern_world *world,
         page_store_release(&history->store);
         return result;
     }
-    world->has_history = true;
+    world->history = history;
+    world->history_frames = count_or_drop_frames;
     world->user_count++;
     return QUERN_OK;
 }
@@ -414,7 +429,7 @@ void quern__history_release(quern__history *history)
     quern__map_release(&history->delta_scratch.used_names, &allocator);
     quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     page_store_release(&history->store);
-    history->world->has_history = false;
+    history->world->history = NULL;
     history->world->user_count--;
 }
 

@@ -363,13 +363,15 @@ void quern__restore_commands(quern__history *history)
     }
     for (uint32_t i = 0; i < history->rebuilt_count; i++) {
         /* Swaps the streams of two recorders and the memory of these streams. The operations, the
-         * accumulator and the prefab lists of `target` stay in `target`. */
+         * accumulator, the prefab lists and the links of `target` stay in `target`. */
         quern_commands *target = history->rebuilt[i].target;
         quern_commands *made = &history->rebuilt[i].commands;
         const quern_commands old = *target;
         *target = *made;
         target->operations = old.operations;
         target->accumulator = old.accumulator;
+        target->next_recorder = old.next_recorder;
+        target->place_recorder = old.place_recorder;
         memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
         quern__commands_init(made, old.storage);
         memcpy(&made->blocks, &old.blocks, sizeof old.blocks);

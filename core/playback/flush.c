@@ -28,6 +28,7 @@ static quern_result create_commands(quern_world *world)
     *made = (quern__world_commands){0};
     made->recorder_list[0] = &made->recorder;
     quern__commands_init(&made->recorder, &world->storage);
+    quern__commands_list(&made->recorder);
     quern__playback_init(&made->playback, &world->storage);
     world->commands = made;
     return QUERN_OK;
@@ -44,6 +45,7 @@ static bool add_worker(quern_world *world)
     query_worker *made = quern__allocate(allocator, sizeof *made, COMMANDS_ALIGNMENT_BYTES);
     if (made == NULL) return false;
     quern__commands_init(&made->recorder, &world->storage);
+    quern__commands_list(&made->recorder);
     made->context = (quern__plain_context){.thread = NULL};
     commands->worker_recorders.items[commands->worker_recorders.count++] = &made->recorder;
     commands->worker_contexts.items[commands->worker_contexts.count++] = &made->context;

@@ -66,6 +66,7 @@ quern__relating *quern__relating_create(quern__storage *storage)
     if (relating == NULL) return NULL;
     *relating = (quern__relating){.storage = storage};
     quern__commands_init(&relating->follow_ups.recorder, storage);
+    quern__commands_list(&relating->follow_ups.recorder);
     relating->follow_ups.recorder.operations.allows_managed = true;
     return relating;
 }

@@ -56,6 +56,116 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__release(allocator, prefab, sizeof *prefab, _Alignof(quern__prefab));
 }
 
+/* ----------------------------------------------------------------------------------------- conversion */
+
+static bool is_changed(const quern__prefab *prefab, uint32_t column, const quern__type_change *change)
+{
+    return prefab->columns.items[column].component_index == change->component_index;
+}
+
+/* Returns the offset that a handle of the old layout has in the new one, or UINT32_MAX if that lacks it. */
+static uint32_t new_offset(const quern__type_change *change, uint32_t offset_bytes)
+{
+    const quern__conversion *conversion = &change->conversion;
+    if (conversion->kind == QUERN__CONVERT_BYTES) return offset_bytes;
+    for (uint32_t p = 0; p < conversion->pair_count; p++) {
+        const quern_field *from = &conversion->source->fields[conversion->pairs[p].source];
+        const quern_field *to = &conversion->target->fields[conversion->pairs[p].target];
+        const uint32_t count = from->count < to->count ? from->count : to->count;
+        if (from->type == QUERN_FIELD_ENTITY && offset_bytes >= from->offset_bytes &&
+            offset_bytes < from->offset_bytes + count * sizeof(quern_entity))
+            return to->offset_bytes + (offset_bytes - from->offset_bytes);
+    }
+    return UINT32_MAX;
+}
+
+quern_result quern__prefab_check_conversion(const quern__prefab *prefab, quern__type_change *change,
+                                            size_t *out_bytes)
+{
+    size_t bytes = 0;
+    bool has_values = false;
+    for (uint32_t g = 0; g < prefab->groups.count; g++) {
+        const quern__prefab_group *group = &prefab->groups.items[g];
+        for (uint32_t k = group->first_column; k < group->first_column + group->column_count; k++) {
+            const quern__prefab_column *column = &prefab->columns.items[k];
+            const bool changes = is_changed(prefab, k, change);
+            const uint32_t size_bytes = changes ? change->type->size_bytes : column->size_bytes;
+            bytes += quern__align_up((size_t)group->width * size_bytes, PREFAB_ALIGNMENT_BYTES);
+            if (!changes) continue;
+            has_values = true;
+            const quern_result result = quern__type_change_check(change, column->values, group->width);
+            if (result != QUERN_OK) return result;
+        }
+        for (uint32_t i = 0; i < group->field_count; i++) {
+            const quern__prefab_field *field = &prefab->fields.items[group->first_field + i];
+            if (change->conversion.kind == QUERN__CONVERT_MIGRATION &&
+                is_changed(prefab, group->first_column + field->column, change))
+                return quern__fail(
+                    QUERN_ERROR_INVALID_ARGUMENT,
+                    "a prefab has handles of its members in '%s', for which a function (migrate) "
+                    "cannot find the new place: rename fields instead, or destroy the prefab first",
+                    change->old.name);
+        }
+    }
+    *out_bytes = has_values ? bytes : 0;
+    return QUERN_OK;
+}
+
+/* Moves the handles of members to their offsets in the new layout, and drops those that it lacks. The lists of members
+ * and groups stay in order. */
+static void convert_fields(quern__prefab *prefab, const quern__type_change *change)
+{
+    uint32_t count = 0;
+    for (uint32_t g = 0; g < prefab->groups.count; g++) {
+        quern__prefab_group *group = &prefab->groups.items[g];
+        group->first_field = count;
+        for (uint32_t row = 0; row < group->width; row++) {
+            quern__prefab_member *member =
+                &prefab->members.items[prefab->row_members.items[group->first_row + row]];
+            const uint32_t first = count;
+            for (uint32_t i = 0; i < member->field_count; i++) {
+                quern__prefab_field field = prefab->fields.items[member->first_field + i];
+                if (is_changed(prefab, group->first_column + field.column, change))
+                    field.offset_bytes = new_offset(change, field.offset_bytes);
+                if (field.offset_bytes != UINT32_MAX) prefab->fields.items[count++] = field;
+            }
+            member->first_field = first;
+            member->field_count = count - first;
+        }
+        group->field_count = count - group->first_field;
+    }
+    prefab->fields.count = count;
+}
+
+void quern__prefab_convert(quern__prefab *prefab, const quern_allocator *allocator,
+                           const quern__type_change *change, char *values, size_t values_bytes)
+{
+    char *next = values;
+    convert_fields(prefab, change);
+    for (uint32_t g = 0; g < prefab->groups.count; g++) {
+        quern__prefab_group *group = &prefab->groups.items[g];
+        group->is_plain = true;
+        for (uint32_t k = group->first_column; k < group->first_column + group->column_count; k++) {
+            quern__prefab_column *column = &prefab->columns.items[k];
+            if (is_changed(prefab, k, change)) {
+                quern__type_change_values(change, next, column->values, group->width);
+                column->size_bytes = (uint16_t)change->type->size_bytes;
+                column->is_plain = change->type->hooks.copy == NULL;
+            } else {
+                quern__type_move(column->type, next, column->values, group->width);
+            }
+            column->values = next;
+            group->is_plain &= column->is_plain;
+            next += quern__align_up((size_t)group->width * column->size_bytes, PREFAB_ALIGNMENT_BYTES);
+        }
+    }
+    quern__release(allocator, prefab->values, prefab->values_bytes, PREFAB_ALIGNMENT_BYTES);
+    prefab->values = values;
+    prefab->values_bytes = values_bytes;
+    for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
+        if (prefab->plans[i] != NULL) prefab->plans[i]->archetypes_version = QUERN__PLAN_NONE;
+}
+
 static uint64_t held_bytes(const quern__prefab *prefab)
 {
     return sizeof *prefab + prefab->values_bytes + prefab->names.capacity +

@@ -17,6 +17,7 @@
 
 #include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
+#include "core/storage/conversion.h"
 #include "core/storage/storage.h"
 
 #include <quern/prefab.h>
@@ -154,6 +155,15 @@ void quern__prefabs_remove(quern__storage *storage, quern_prefab handle);
 
 /* Reports why a handle names no prefab. Returns UNKNOWN_PREFAB. */
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle);
+
+/* Conversion of a prefab's values of a component with another layout. The first function checks them, and returns the
+ * size of the memory for all values of the prefab by then, or 0 if it has no values of the component. The second one
+ * moves all values to that memory, which the prefab owns from then on, and releases the old one. Errors of the first:
+ * INVALID_ARGUMENT. */
+quern_result quern__prefab_check_conversion(const quern__prefab *prefab, quern__type_change *change,
+                                            size_t *out_bytes);
+void quern__prefab_convert(quern__prefab *prefab, const quern_allocator *allocator,
+                           const quern__type_change *change, char *values, size_t values_bytes);
 
 /* Returns the memory that the prefabs of a world use, in bytes. */
 uint64_t quern__prefabs_held_bytes(const quern__storage *storage);

@@ -460,6 +460,109 @@ void quern__reactions_trim(quern__storage *storage)
     }
 }
 
+/* ------------------------------------------------------------------------------------------ conversion */
+
+/* Returns the index, among the columns of copies, of the column of a component; column_count if there is none. */
+static uint32_t copied_column(const quern__subscription *subscription, uint32_t component_index)
+{
+    const quern__reaction *reaction = subscription->reaction;
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < reaction->term_count; i++) {
+        const uint32_t index = quern__component_index(reaction->terms[i].component);
+        if (!has_access(&reaction->terms[i]) ||
+            quern__archetype_column(subscription->archetype, index) >= QUERN__COLUMN_TAG)
+            continue;
+        if (index == component_index) return k;
+        k++;
+    }
+    return subscription->removed.column_count;
+}
+
+/* A visit of old values: checks those of one component. */
+typedef struct old_check {
+    quern__type_change *change;
+    quern_result result;
+} old_check;
+
+static void check_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    old_check *it = argument;
+    if (column->type == it->change->type && it->result == QUERN_OK)
+        it->result = quern__type_change_check(it->change, value, 1);
+}
+
+static quern_result prepare_conversion(const quern__storage *storage, quern__subscription *from,
+                                       quern__subscription *to, quern__type_change *change)
+{
+    const quern__removed *removed = &from->removed;
+    if (from->taken_block_count > 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "a reaction to removed rows has failed and reads them again in the next frame: run a "
+            "frame first");
+    quern_result result = QUERN_OK;
+    const uint32_t column = copied_column(from, change->component_index);
+    for (uint32_t i = 0; column < removed->column_count && i < quern__removed_used_blocks(removed); i++) {
+        if (result == QUERN_OK)
+            result = quern__type_change_check(
+                change, removed->blocks.items[i] + removed->columns[column].offset_bytes,
+                quern__removed_rows_in(removed, i));
+    }
+    old_check check = {change, result};
+    if (from->old.column_count > 0)
+        quern__old_values_visit(&from->old, from->archetype, from->set_column, check_old_value, &check);
+    if (check.result != QUERN_OK) return check.result;
+    if (quern__removed_reserve_total(&to->removed, &storage->allocator, removed->count)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u copies of removed rows",
+                       removed->count);
+}
+
+quern_result quern__reactions_prepare_conversion(const quern__storage *storage,
+                                                 const quern__archetype *source,
+                                                 const quern__archetype *target, quern__type_change *change)
+{
+    quern_result result = QUERN_OK;
+    for (quern__subscription *from = quern__first_subscription(source); from != NULL && result == QUERN_OK;
+         from = quern__next_subscription(from))
+        result =
+            prepare_conversion(storage, from, quern__find_subscription(target, from->reaction), change);
+    return result;
+}
+
+static void convert_old_values(const quern__subscription *from, quern__subscription *to,
+                               const quern__type_change *change)
+{
+    const quern__archetype *source = from->archetype, *target = to->archetype;
+    const uint32_t row_count = (uint32_t)quern__archetype_row_count(source);
+    if (from->old.column_count == 0 || !from->is_pending) return;
+    for (uint32_t row = 0; row < row_count; row++) {
+        const uintptr_t at = quern__archetype_location(source, row);
+        if (!quern__bit_column_test(source->row_bits, from->set_column, at)) continue;
+        const uintptr_t place = quern__archetype_location(target, row);
+        for (uint32_t i = 0; i < from->old.column_count; i++) {
+            char *value = quern__old_value_at(&from->old, i, at),
+                 *fresh = quern__old_value_at(&to->old, i, place);
+            if (from->old.columns[i].type == change->type)
+                quern__type_change_values(change, fresh, value, 1);
+            else
+                memcpy(fresh, value, from->old.columns[i].size_bytes);
+        }
+    }
+}
+
+void quern__reactions_convert(const quern__archetype *source, const quern__archetype *target,
+                              const quern__type_change *change)
+{
+    for (quern__subscription *from = quern__first_subscription(source); from != NULL;
+         from = quern__next_subscription(from)) {
+        quern__subscription *to = quern__find_subscription(target, from->reaction);
+        quern__removed_convert(&to->removed, &from->removed, copied_column(from, change->component_index),
+                               change);
+        convert_old_values(from, to, change);
+        to->is_pending = from->is_pending;
+    }
+}
+
 /* ------------------------------------------------------------------------------------------- listeners */
 
 /* Finds the next range of rows with a clear ADDED bit, among the `*count` rows from *first on. The reaction has

@@ -17,6 +17,7 @@
 
 #include "core/base/containers.h"
 #include "core/storage/archetype.h"
+#include "core/storage/conversion.h"
 
 #include <quern/query.h>
 
@@ -68,6 +69,9 @@ typedef void quern__old_visit(void *argument, const quern__old_column *column, c
  * of terms. visit: NULL to count only. Returns the number of these rows; 0 if the reaction has no old terms. */
 uint32_t quern__old_values_visit(const quern__old_values *old, const quern__archetype *archetype,
                                  uint32_t bit_column, quern__old_visit *visit, void *argument);
+
+/* Returns the address of an old value of a row. column: its index among the columns of old values. */
+char *quern__old_value_at(const quern__old_values *old, uint32_t column, uintptr_t location);
 
 /* Returns the size of the old values of one row in bytes. */
 uint32_t quern__old_values_row_bytes(const quern__old_values *old);
@@ -138,6 +142,11 @@ void quern__removed_clear(quern__removed *removed);
 
 /* Destroys the values of the first `count` copies in a block. */
 void quern__removed_destroy_values(const quern__removed *removed, char *block, uint32_t count);
+
+/* Moves all copies, which keep their numbers and keys, to the empty blocks of another layout, for which room was
+ * reserved. The values of one column are converted; column_count: none are. */
+void quern__removed_convert(quern__removed *to, quern__removed *from, uint32_t column,
+                            const quern__type_change *change);
 
 /* Releases blocks without copies, except for keep_count of them. */
 void quern__removed_trim(quern__removed *removed, const quern_allocator *allocator, uint32_t keep_count);
@@ -368,6 +377,17 @@ void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *r
  * has no bit that marks the entity as new. */
 bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
                            const quern__archetype *archetype);
+
+/* Conversion of what is pending in an archetype to an archetype with the same components, of which one has another
+ * layout. The first function checks the values, and reserves memory in the subscriptions of the target. The second one
+ * converts; it must precede quern__rows_convert, and the target must have its rows. Errors of the first:
+ * INVALID_ARGUMENT (a number that does not fit, or a reaction that has not ended), OUT_OF_MEMORY. */
+quern_result quern__reactions_prepare_conversion(const struct quern__storage *storage,
+                                                 const quern__archetype *source,
+                                                 const quern__archetype *target,
+                                                 quern__type_change *change);
+void quern__reactions_convert(const quern__archetype *source, const quern__archetype *target,
+                              const quern__type_change *change);
 
 /* Discards everything that is pending for the reaction. reaction->taken does not change. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);

@@ -178,6 +178,36 @@ void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t coun
     }
 }
 
+void quern__removed_convert(quern__removed *to, quern__removed *from, uint32_t column,
+                            const quern__type_change *change)
+{
+    for (uint32_t number = 0, count; number < from->count; number += count) {
+        const uint32_t row = number % from->block_rows, to_row = number % to->block_rows,
+                       left = from->block_rows - row, room = to->block_rows - to_row;
+        char *source = from->blocks.items[number / from->block_rows],
+             *target = to->blocks.items[number / to->block_rows];
+        count = left < room ? left : room;
+        if (count > from->count - number) count = from->count - number;
+        memcpy((quern_entity *)(void *)target + to_row, (quern_entity *)(void *)source + row,
+               count * sizeof(quern_entity));
+        memcpy(keys_of(to, target) + to_row, keys_of(from, source) + row, count * sizeof(uint64_t));
+        for (uint32_t i = 0; i < from->column_count; i++) {
+            const quern__removed_column *old = &from->columns[i], *fresh = &to->columns[i];
+            char *targets = target + fresh->offset_bytes + (size_t)to_row * fresh->size_bytes,
+                 *sources = source + old->offset_bytes + (size_t)row * old->size_bytes;
+            if (i == column)
+                quern__type_change_values(change, targets, sources, count);
+            else if (old->type != NULL)
+                quern__type_move(old->type, targets, sources, count);
+            else
+                memcpy(targets, sources, (size_t)old->size_bytes * count);
+        }
+    }
+    to->count = from->count;
+    to->change = 0; /* no change has the number 0 */
+    from->count = 0;
+}
+
 /* ----------------------------------------------------------------------- copies of removed rows: sorting */
 
 static bool is_sorted(const quern__removed *removed)
@@ -352,8 +382,7 @@ void quern__old_values_release(quern__old_values *old, const quern_allocator *al
 
 /* ------------------------------------------------------------------------------------ old values: values */
 
-/* Returns the address of the old value of a row. */
-static char *value_at(const quern__old_values *old, uint32_t column, uintptr_t location)
+char *quern__old_value_at(const quern__old_values *old, uint32_t column, uintptr_t location)
 {
     const quern__old_column *of = &old->columns[column];
     return old->blocks.items[quern__chunk_index_at(old->shape, location)] + of->offset_bytes +
@@ -368,9 +397,9 @@ void quern__old_values_save(const quern__old_values *old, uintptr_t to, const qu
         const char *values =
             quern__location_value(source->shape, from, column->source_offset_bytes, column->size_bytes);
         if (count == 1)
-            quern__copy_value(value_at(old, i, to), values, column->size_bytes);
+            quern__copy_value(quern__old_value_at(old, i, to), values, column->size_bytes);
         else
-            memcpy(value_at(old, i, to), values, (size_t)count * column->size_bytes);
+            memcpy(quern__old_value_at(old, i, to), values, (size_t)count * column->size_bytes);
     }
 }
 
@@ -378,7 +407,8 @@ void quern__old_values_move(const quern__old_values *old, uintptr_t to, const qu
                             uintptr_t from, uint32_t count)
 {
     for (uint32_t i = 0; i < old->column_count; i++)
-        memcpy(value_at(old, i, to), value_at(source, i, from), (size_t)count * old->columns[i].size_bytes);
+        memcpy(quern__old_value_at(old, i, to), quern__old_value_at(source, i, from),
+               (size_t)count * old->columns[i].size_bytes);
 }
 
 /* ---------------------------------------------------------------------------------- old values: visiting */

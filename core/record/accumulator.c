@@ -236,6 +236,11 @@ void quern__accumulator_release(quern_commands *commands)
     commands->accumulator = NULL;
 }
 
+void quern__accumulator_forget_last(quern__accumulator *accumulator)
+{
+    accumulator->last = &no_accumulation;
+}
+
 static quern_result create_accumulator(quern_commands *commands)
 {
     quern__accumulator *made =

@@ -97,6 +97,9 @@ typedef struct quern__accumulated {
 
 void quern__accumulator_release(quern_commands *commands);
 
+/* Forgets the result of the latest search. */
+void quern__accumulator_forget_last(quern__accumulator *accumulator);
+
 /* Whether the recorder contains accumulated values. */
 static inline bool quern__accumulator_is_used(const quern_commands *commands)
 {

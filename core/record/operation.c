@@ -153,6 +153,35 @@ static void finish_layout(quern__operation *operation)
         operation->traits &= (uint8_t)~QUERN__TRAIT_NO_RELATES;
 }
 
+bool quern__operation_has_value(const quern__operation *operation, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        if (operation->operands[i].component_index == component_index &&
+            operation->operands[i].offset_bytes != 0)
+            return true;
+    return false;
+}
+
+/* The only trait that does not follow from the types and the kind stays. */
+void quern__operation_change_layout(quern__operation *operation, const quern__components *components,
+                                    uint32_t component_index)
+{
+    bool has_component = false;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        has_component |= operation->operands[i].component_index == component_index;
+    if (!has_component) return;
+    const bool relates = QUERN__MAY(operation->traits, RELATES);
+    operation->item_bytes = sizeof(quern__item);
+    operation->alignment_bytes = ITEM_ALIGNMENT_BYTES;
+    operation->owned_offset_bytes = 0;
+    operation->has_destroy = operation->has_entity_fields = false;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        set_operand(operation, i, components, operation->operands[i].component_index,
+                    operation->operands[i].offset_bytes != 0);
+    finish_layout(operation);
+    if (relates) operation->traits &= (uint8_t)~QUERN__TRAIT_NO_RELATES;
+}
+
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b)
 {
     if (a == b) return true;

@@ -232,6 +232,14 @@ quern__operation *quern__operation_create_accumulation(const quern__components *
                                                        const quern_allocator *allocator,
                                                        uint32_t component_index);
 
+/* Whether the operation gives values of the component. */
+bool quern__operation_has_value(const quern__operation *operation, uint32_t component_index);
+
+/* Gives the operation the layout that the types of its components have by now, if one of them has the index.
+ * Preconditions: no batch has it, and it does not accumulate. */
+void quern__operation_change_layout(quern__operation *operation, const quern__components *components,
+                                    uint32_t component_index);
+
 /* Frees an operation. operation may be NULL. */
 void quern__operation_release(quern__operation *operation, const quern_allocator *allocator);
 

@@ -234,9 +234,20 @@ void quern__commands_init(quern_commands *commands, quern__storage *storage)
     *commands = (quern_commands){.storage = storage};
 }
 
+void quern__commands_list(quern_commands *commands)
+{
+    quern_commands **first = &commands->storage->first_recorder;
+    commands->next_recorder = *first;
+    commands->place_recorder = first;
+    if (*first != NULL) (*first)->place_recorder = &commands->next_recorder;
+    *first = commands;
+}
+
 void quern__commands_release(quern_commands *commands)
 {
     quern__commands_reset(commands);
+    if (commands->place_recorder != NULL) *commands->place_recorder = commands->next_recorder;
+    if (commands->next_recorder != NULL) commands->next_recorder->place_recorder = commands->place_recorder;
     const quern_allocator *allocator = &commands->storage->allocator;
     blocks_trim(commands, 0);
     quern__spawns_release(commands);

@@ -97,6 +97,8 @@ struct quern_commands {
     /* caches of destroyed prefabs that pending commands may refer to */
     struct quern__spawn_cache *old_spawn_caches;
     bool retains_prefabs;
+    /* Links of the storage's list of recorders; NULL if the recorder is not in it. */
+    quern_commands *next_recorder, **place_recorder;
 };
 
 /* The recorders of all workers. */
@@ -116,7 +118,16 @@ static inline uint32_t quern__serial_of(uint64_t stream_number)
 
 void quern__commands_init(quern_commands *commands, quern__storage *storage);
 
+/* Adds the recorder to the list of its storage, until it is released. */
+void quern__commands_list(quern_commands *commands);
+
 void quern__commands_release(quern_commands *commands);
+
+/* Redefinition of a component with another layout, in all recorders of the storage. The first function checks that no
+ * waiting command has a value of the component. The second one gives the operations the layout that the component has by
+ * now. Errors of the first: INVALID_ARGUMENT. */
+quern_result quern__recorders_check_layout_change(const quern__storage *storage, uint32_t component_index);
+void quern__recorders_change_layout(const quern__storage *storage, uint32_t component_index);
 
 /* Begins a callback: the following commands go to a new stream with this origin. */
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin);

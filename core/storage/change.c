@@ -294,6 +294,72 @@ void quern__rows_scatter(quern__storage *storage, quern__archetype *archetype)
     if (archetype->shape.shift > shift && archetype->chunk_count > 0) gather(storage, archetype, shift);
 }
 
+/* --------------------------------------------------------------------------------------- converting */
+
+/* Moves the values of consecutive rows of one chunk to rows of one chunk of another layout. */
+static void convert_values(const quern__archetype *source, const quern__archetype *target, uintptr_t to,
+                           uintptr_t from, uint32_t count, const quern__type_change *change)
+{
+    for (uint32_t i = 0; i < target->column_count; i++) {
+        const quern__column *column = &target->columns[i], *old = &source->columns[i];
+        assert(old->component_index == column->component_index);
+        char *targets = quern__column_at(column, to), *sources = quern__column_at(old, from);
+        if (column->component_index == change->component_index)
+            quern__type_change_values(change, targets, sources, count);
+        else
+            move_values(column->type->hooks.move != NULL ? column->type : NULL, targets, sources,
+                        column->size_bytes, count);
+    }
+}
+
+/* Gives a chunk the versions of a chunk with rows that move to it, where those are later. The versions of both archetypes
+ * are in the same order: columns and tags are the same. */
+static void raise_versions(const quern__archetype *target, uint32_t to_slot, const quern__archetype *source,
+                           uint32_t from_slot)
+{
+    uint64_t *to = quern__versions_of(&target->versions, to_slot);
+    const uint64_t *from = quern__versions_of(&source->versions, from_slot);
+    for (uint32_t i = 0; to != NULL && from != NULL && i < target->versions.stride; i++)
+        if (to[i] < from[i]) to[i] = from[i];
+}
+
+void quern__rows_convert(quern__storage *storage, quern__archetype *source, quern__archetype *target,
+                         const quern__type_change *change)
+{
+    const uint32_t old_rows = source->shape.row_capacity, rows = target->shape.row_capacity,
+                   row_count = (uint32_t)quern__archetype_row_count(source);
+    const bool keeps_versions = target->versions.items != NULL && source->versions.items != NULL;
+    quern__rows_append_many(storage, target, row_count);
+    for (uint32_t i = 0; i < target->chunk_count && keeps_versions; i++)
+        memset(quern__versions_of(&target->versions, i), 0, target->versions.stride * sizeof(uint64_t));
+    for (uint32_t row = 0, count; row < row_count; row += count) {
+        const uint32_t left = old_rows - row % old_rows, room = rows - row % rows;
+        count = left < room ? left : room;
+        if (count > row_count - row) count = row_count - row;
+        const uintptr_t from = quern__archetype_location(source, row),
+                        to = quern__archetype_location(target, row);
+        raise_versions(target, row / rows, source, row / old_rows);
+        if (target->row_versions != NULL)
+            quern__row_versions_move(target->row_versions, to, source->row_versions, from, count,
+                                     *target->versions.clock);
+        quern__count_move(source, from);
+        if (source->row_bits != NULL)
+            quern__row_bits_move(target->row_bits, to, source->row_bits, from, count);
+        convert_values(source, target, to, from, count, change);
+        place_entities(storage, target, to, handles_at(source, from), count);
+    }
+    for (uint32_t i = 0; i < target->chunk_count && target->row_versions != NULL; i++)
+        for (uint32_t k = 0; k < target->row_versions->lane_count; k++) {
+            uint64_t *lane = quern__row_versions_lane(target->row_versions, k, i);
+            quern__row_groups_raise_to(lane, lane, target->slots[i].row_count);
+        }
+    const uint32_t column = quern__archetype_column(target, change->component_index);
+    for (uint32_t i = 0; i < target->chunk_count && column < QUERN__COLUMN_TAG; i++)
+        quern__note_component(target, quern__location_make(quern__slot_chunk(&target->slots[i]), 0),
+                              target->slots[i].row_count, change->component_index);
+    if (row_count > 0) quern__rows_cut(storage, source, row_count);
+}
+
 /* -------------------------------------------------------------------------------------- row ranges */
 
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,

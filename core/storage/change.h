@@ -63,6 +63,7 @@
  * afterwards. A listener with data of each row also listens to before_write and relocate. */
 
 #include "core/base/base_internal.h"
+#include "core/storage/conversion.h"
 #include "core/storage/storage.h"
 
 /* --------------------------------------------------------------------------------------- listeners */
@@ -246,6 +247,13 @@ static inline quern_result quern__rows_reserve_new(quern__storage *storage, quer
     if (QUERN__UNLIKELY(result != QUERN_OK)) quern__entities_trim(&storage->entities, &storage->allocator);
     return result;
 }
+
+/* Moves all rows of the source to the target: an archetype with the same components, of which one has another layout by
+ * now. Its values are converted. Rows keep their order; versions of rows and chunks, and row bits, stay with them.
+ * Nothing is reported to listeners. Preconditions: the target has no rows and room for these, and is registered. Cannot
+ * fail. */
+void quern__rows_convert(quern__storage *storage, quern__archetype *source, quern__archetype *target,
+                         const quern__type_change *change);
 
 /* Begins the reservations of a change for rows that leave. Room that earlier changes reserved and did not use
  * becomes available again. */

@@ -325,14 +325,6 @@ bool quern__type_same_values(const quern__type *a, const quern__type *b)
            (x->move != NULL) == (y->move != NULL) && (x->destroy != NULL) == (y->destroy != NULL);
 }
 
-void quern__type_replace(quern__type *known, quern__type *fresh, const quern_allocator *allocator)
-{
-    if (fresh->type_id == 0) fresh->type_id = known->type_id;
-    quern__type_release(known, allocator);
-    *known = *fresh;
-    *fresh = (quern__type){.size_bytes = 0};
-}
-
 /* Fails because two types have one name. */
 static quern_result fail_other_type(const quern__type *known, const char *type_name, uint32_t size_bytes,
                                     uint32_t alignment_bytes, bool has_hooks, const char *what)

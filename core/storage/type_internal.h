@@ -144,10 +144,6 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b);
  * equal, and either both types have a hook or none of them. Everything that rooms derive from a type is then equal. */
 bool quern__type_same_values(const quern__type *a, const quern__type *b);
 
-/* Gives a known type the definition of `fresh`, which becomes empty, and releases what the known one had; its default
- * value is destroyed by the hooks that it had. Pointers to the known type stay valid. Precondition: equal names. */
-void quern__type_replace(quern__type *known, quern__type *fresh, const quern_allocator *allocator);
-
 /* Checks that values of the C or C++ type of a definition can be values of a known type. If either has no identity, as in
  * C, the definition of the known type counts: it may have another name of its C type, a greater alignment, and hooks that
  * the other one lacks. Fails with LAYOUT_MISMATCH. `what`: as in quern__type_init. */

@@ -168,53 +168,143 @@ quern_result quern__redefine_check_name(const quern__type *type, const char **na
         what, type->name, *name, type->name);
 }
 
-quern_result quern__redefine(quern__redefinition *it, quern_result result, quern_redefine_report *report)
+static const quern__conversion_words words = {"in its old definition", "in its new definition", "present"};
+
+/* Decides how the values of a type with another layout are converted. */
+static quern_result choose_conversion(quern__redefinition *it, const quern_redefine_def *how)
+{
+    const quern__type *old = &it->change.old, *type = it->type;
+    if ((old->size_bytes == 0) != (type->size_bytes == 0))
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "%s '%s' has %u bytes and would have %u: a type without values cannot get some, nor lose "
+            "them; register another type",
+            it->what, old->name, old->size_bytes, type->size_bytes);
+    if (how != NULL && how->migrate != NULL) {
+        it->change.conversion = (quern__conversion){
+            .source = old, .target = type, .kind = QUERN__CONVERT_MIGRATION, .words = &words};
+        it->change.migrate = how->migrate;
+        it->change.user_data = how->user_data;
+        return QUERN_OK;
+    }
+    const quern_result result = quern__conversion_init(&it->change.conversion, old, type, &words,
+                                                       how != NULL ? how->renames : NULL);
+    if (result != QUERN_OK || it->change.conversion.kind == QUERN__CONVERT_BYTES) return result;
+    if (!quern__hooks_own_resources(&old->hooks) && !quern__hooks_own_resources(&type->hooks))
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' has another layout, and hooks, so fields cannot make new values of old ones: give a "
+        "function (migrate)",
+        it->what, old->name);
+}
+
+/* Checks that each renamed field exists. */
+static quern_result check_renames(const quern__redefinition *it, const quern_field_rename *renames)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_FIELDS && renames[i].from != NULL; i++) {
+        const char *names[] = {renames[i].from, renames[i].to != NULL ? renames[i].to : ""};
+        const quern__type *types[] = {it->type, &it->fresh};
+        for (uint32_t k = 0; k < 2; k++) {
+            uint32_t f = 0;
+            while (f < types[k]->field_count && strcmp(types[k]->fields[f].name, names[k]) != 0)
+                f++;
+            if (f == types[k]->field_count)
+                return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                   "%s '%s' has no field '%.63s' in its %s definition: correct rename %u",
+                                   it->what, it->type->name, names[k], k == 0 ? "old" : "new", i);
+        }
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__redefine_begin(quern__redefinition *it, quern_result result, uint32_t component_index,
+                                   const quern_redefine_def *how, quern_redefine_report *report)
 {
     const quern_allocator *allocator = &it->world->storage.allocator;
     if (report != NULL) *report = (quern_redefine_report){.value_count = 0};
     if (result != QUERN_OK) return result;
-    if (!quern__type_same_values(it->type, &it->fresh))
-        result = quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                             "%s '%s' has another layout in its new definition (%u bytes aligned to %u, "
-                             "now %u aligned to %u, or "
-                             "other fields or kinds of hooks): keep the layout",
-                             it->what, it->type->name, it->type->size_bytes, it->type->alignment_bytes,
-                             it->fresh.size_bytes, it->fresh.alignment_bytes);
+    if (how != NULL) result = check_renames(it, how->renames);
     if (result == QUERN_OK)
         result = quern__type_ids_reserve_for(it->ids, allocator, &it->fresh, it->handle_bits, it->what);
     if (result != QUERN_OK) {
         quern__type_release(&it->fresh, allocator);
         return result;
     }
-    quern__type_replace(it->type, &it->fresh, allocator);
+    const bool renames_some = how != NULL && how->renames[0].from != NULL;
+    it->is_converted = renames_some || !quern__type_same_values(it->type, &it->fresh);
+    if (it->fresh.type_id == 0) it->fresh.type_id = it->type->type_id;
+    it->change =
+        (quern__type_change){.old = *it->type, .type = it->type, .component_index = component_index};
+    *it->type = it->fresh;
+    if (it->is_converted) result = quern__redefine_check_history(it->world);
+    if (it->is_converted && result == QUERN_OK) result = choose_conversion(it, how);
+    return result == QUERN_OK ? QUERN_OK : quern__redefine_end(it, result, NULL);
+}
+
+/* Lists the fields that only one of the definitions has. */
+static void report_fields(const quern__redefinition *it, quern_redefine_report *report)
+{
+    const quern__conversion *conversion = &it->change.conversion;
+    const quern__type *old = &it->change.old;
+    if (conversion->kind != QUERN__CONVERT_FIELDS) return;
+    report->dropped_field_count = conversion->dropped_field_count;
+    report->added_field_count = it->type->field_count - conversion->pair_count;
+    for (uint32_t i = 0, p = 0, k = 0; i < old->field_count; i++) {
+        if (p < conversion->pair_count && conversion->pairs[p].source == i)
+            p++;
+        else if (k < QUERN_MAX_DROPPED_FIELDS)
+            memcpy(report->dropped_fields[k++], old->fields[i].name, strlen(old->fields[i].name) + 1);
+    }
+}
+
+quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
+                                 quern_redefine_report *report)
+{
+    const quern_allocator *allocator = &it->world->storage.allocator;
+    if (result != QUERN_OK) {
+        quern__type_release(it->type, allocator);
+        *it->type = it->change.old;
+        if (report != NULL) *report = (quern_redefine_report){.value_count = 0};
+        return result;
+    }
+    if (it->is_converted) it->world->layout_count++;
+    if (report != NULL && it->is_converted) {
+        report->is_converted = true;
+        report->value_count = it->change.value_count;
+        report->shortened_count = it->change.shortened_count;
+        report_fields(it, report);
+    }
+    quern__type_release(&it->change.old, allocator);
     quern__type_identify(it->type, it->ids, it->type->type_id, it->handle_bits);
     return QUERN_OK;
 }
 
-quern_result quern_component_redefine(quern_world *world, quern_component component,
-                                      const quern_component_def *def, const quern_redefine_def *how,
-                                      quern_redefine_report *out_report)
+quern_result quern__redefine_check_history(const quern_world *world)
 {
-    QUERN__ENTER_UNLOCKED(world);
-    QUERN__NEED(def);
-    (void)how;
-    quern__components *components = &world->storage.components;
-    quern_result result = quern__redefine_check_frames(world, __func__);
-    if (result != QUERN_OK) return result;
-    result = quern__components_check(components, component);
-    if (result != QUERN_OK) return quern__in_call(result, __func__);
-    const uint32_t index = quern__component_index(component);
-    quern__redefinition it = {.world = world,
-                              .what = "component",
-                              .type = &components->list.items[index]->type,
-                              .ids = &components->type_ids,
-                              .handle_bits = component.bits};
-    quern_component_def named = *def;
-    result = quern__redefine_check_name(it.type, &named.name, it.what);
-    if (result == QUERN_OK)
-        result =
-            quern__components_redefine(components, &world->storage.allocator, index, &named, &it.fresh);
-    return quern__in_call(quern__redefine(&it, result, out_report), __func__);
+    if (world->history == NULL || world->history_frames(world->history, false) != UINT32_MAX)
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "deltas hold frames of the world's history, which have the old layout: destroy the deltas first "
+        "(quern_delta_destroy)");
+}
+
+/* The values of frames are destroyed by the hooks of their definition, so the type of the world is the old one meanwhile.
+ */
+uint32_t quern__redefine_drop_frames(quern__redefinition *it)
+{
+    if (it->world->history == NULL) return 0;
+    const quern__type fresh = *it->type;
+    *it->type = it->change.old;
+    const uint32_t count = it->world->history_frames(it->world->history, true);
+    *it->type = fresh;
+    if (count > 0)
+        quern__log(
+            QUERN_LOG_WARNING,
+            "%s '%s' has another layout: %u frames of the history, which have the old one, were dropped",
+            it->what, it->type->name, count);
+    return count;
 }
 
 /* -------------------------------------------------------------------------------------- resources */
@@ -318,20 +408,42 @@ quern_result quern_resource_redefine(quern_world *world, quern_resource resource
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(def);
-    (void)how;
     quern_result result = quern__redefine_check_frames(world, __func__);
     if (result != QUERN_OK) return result;
     result = quern__resources_check(&world->resources, resource);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__resource *known = &world->resources.list.items[quern__resource_index(resource)];
     quern__redefinition it = {.world = world,
                               .what = "resource",
-                              .type = &world->resources.list.items[quern__resource_index(resource)].type,
+                              .type = &known->type,
                               .ids = &world->resources.type_ids,
                               .handle_bits = resource.bits};
     quern_resource_def named = *def;
     result = quern__redefine_check_name(it.type, &named.name, it.what);
     if (result == QUERN_OK) result = define_type(&it.fresh, &world->storage.allocator, &named);
-    return quern__in_call(quern__redefine(&it, result, out_report), __func__);
+    result = quern__redefine_begin(&it, result, QUERN__NO_COMPONENT, how, out_report);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    uint32_t frame_count = 0;
+    if (it.is_converted) {
+        const quern_allocator *allocator = &world->storage.allocator;
+        void *value = NULL;
+        result = quern__type_change_check(&it.change, known->value, 1);
+        if (result == QUERN_OK) {
+            value = quern__allocate(allocator, value_bytes(it.type), QUERN_MAX_ALIGNMENT_BYTES);
+            if (value == NULL)
+                result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "resource '%s': no memory for its %u bytes",
+                                     it.type->name, it.type->size_bytes);
+        }
+        if (result == QUERN_OK) {
+            frame_count = quern__redefine_drop_frames(&it);
+            quern__type_change_values(&it.change, value, known->value, 1);
+            quern__release(allocator, known->value, value_bytes(&it.change.old), QUERN_MAX_ALIGNMENT_BYTES);
+            known->value = value;
+        }
+    }
+    result = quern__redefine_end(&it, result, out_report);
+    if (result == QUERN_OK && out_report != NULL) out_report->dropped_frame_count = frame_count;
+    return quern__in_call(result, __func__);
 }
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)

@@ -13,6 +13,7 @@
 #include "core/base/containers.h"
 #include "core/base/handle.h"
 #include "core/storage/change.h"
+#include "core/storage/conversion.h"
 #include "core/storage/storage.h"
 #include "core/storage/type_internal.h"
 
@@ -94,9 +95,13 @@ struct quern_world {
     struct quern__world_commands *commands; /* commands recorded outside of frames; NULL until needed */
     struct quern__events *events;           /* NULL until an event is registered */
     uint64_t waiting_event_batch_count;     /* number of waiting batches in all channels */
-    bool has_history;                       /* whether a history records the world; see core/history */
-    uint64_t restore_count;                 /* number of times that the history has restored the world */
-    uint32_t user_count; /* number of objects that refer to the world, also of those listed below */
+    /* The history that records the world, or NULL; and the function of its room that returns how many frames it has
+     * and, if `drops` is set, drops them. UINT32_MAX: deltas need the frames. See core/history. */
+    struct quern__history *history;
+    uint32_t (*history_frames)(struct quern__history *history, bool drops);
+    uint64_t layout_count;  /* number of redefinitions that have changed a layout */
+    uint64_t restore_count; /* number of times that the history has restored the world */
+    uint32_t user_count;    /* number of objects that refer to the world, also of those listed below */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
     quern_world_user *first_user;          /* the last one that was registered */
     const struct quern_loader *loader;     /* receives what set-up code registers; NULL: the world does */
@@ -216,15 +221,17 @@ static inline void quern__world_leave_entered(quern_world *const *world)
  * Rooms keep the addresses of types, never copies of their hooks, texts or fields, and types never move in memory. So a
  * redefinition replaces the contents of a type, and no other place has an address of the old definition. */
 
-/* A redefinition of a component, resource or event. The caller sets all members but `fresh` and begins it with the type
- * that the new definition gives. */
+/* A redefinition of a component, resource or event. The caller sets all members up to `fresh`: the type that the new
+ * definition gives. */
 typedef struct quern__redefinition {
     quern_world *world;
     const char *what;     /* "component", "resource" or "event", for messages */
     quern__type *type;    /* type of the world */
     quern__type_ids *ids; /* table with its identity */
     uint32_t handle_bits;
-    quern__type fresh; /* type of the new definition, until the end */
+    quern__type fresh;
+    bool is_converted;         /* the layouts differ, so that the caller converts all values */
+    quern__type_change change; /* its `old` is what the type of the world was */
 } quern__redefinition;
 
 /* Checks that no frame is running on an unlocked world, also none that runs an exclusive system. Errors: WORLD_LOCKED. */
@@ -233,9 +240,22 @@ quern_result quern__redefine_check_frames(const quern_world *world, const char *
 /* Checks the name of a new definition, and stores the type's own in *name if it is NULL. Errors: INVALID_ARGUMENT. */
 quern_result quern__redefine_check_name(const quern__type *type, const char **name, const char *what);
 
-/* Replaces the type of the world by the type of the new definition, or releases the latter after an error. result: that
- * of creating it, which is returned if it is an error. Errors, with nothing changed: LAYOUT_MISMATCH, OUT_OF_MEMORY. */
-quern_result quern__redefine(quern__redefinition *it, quern_result result, quern_redefine_report *report);
+/* Gives the type of the world the new definition, or releases that after an error. result: that of creating it, which is
+ * returned if it is an error. component_index: QUERN__NO_COMPONENT for resources and events. If is_converted is set
+ * afterwards, the caller checks and converts all values. Errors, with nothing changed: LAYOUT_MISMATCH,
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+quern_result quern__redefine_begin(quern__redefinition *it, quern_result result, uint32_t component_index,
+                                   const quern_redefine_def *how, quern_redefine_report *report);
+
+/* Ends a redefinition: releases the old definition, or, after an error, gives it back to the type of the world. Returns
+ * `result`. report may be NULL. */
+quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
+                                 quern_redefine_report *report);
+
+/* Drops what histories keep of the world, which has the old layout. Before a conversion, while the type of the world is
+ * the old one; the first call checks. Errors of the first: INVALID_ARGUMENT. */
+quern_result quern__redefine_check_history(const quern_world *world);
+uint32_t quern__redefine_drop_frames(quern__redefinition *it);
 
 /* ------------------------------------------------------------------------------------------- getters */
 

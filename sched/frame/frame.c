@@ -86,6 +86,7 @@ static bool add_worker(quern_schedule *schedule)
     frame_worker *made = quern__allocate(allocator, sizeof *made, WORKER_ALIGNMENT_BYTES);
     if (made == NULL) return false;
     quern__commands_init(&made->recorder, &schedule->plan.world->storage);
+    quern__commands_list(&made->recorder);
     made->context = (quern_context){.scope.storage = &schedule->plan.world->storage,
                                     .schedule = schedule,
                                     .commands = &made->recorder,

@@ -648,6 +648,21 @@ static void many_entities_are_filled()
     EXPECT(sum == 0 && next == 3000);
 }
 
+static void each_parameter_is_the_component_of_its_type()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    const quern_entity entity = world.create(Position{1, 2}, Velocity{3, 4}, Score{5}, Target{}, Frozen{});
+    EXPECT(schedule.add("sum", [](Position &position, quern::seconds, Target &target, quern_entity self,
+                                  const Score &score, const Velocity &velocity) {
+        position.x += velocity.y + static_cast<float>(score.points);
+        target.entity = self;
+    }) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK);
+    EXPECT(world.get<Position>(entity)->x == 10);
+    EXPECT(quern_entity_equal(world.get<Target>(entity)->entity, entity));
+}
+
 static void loops_report_a_change_of_structure()
 {
     quern::world world;
@@ -749,7 +764,9 @@ static void commands_events_and_resources_are_declared_by_options()
     quern::schedule schedule(world);
     int damage = 0;
     world.component<Frozen>();
-    world.resource<Score>()->points = 1;
+    Score *const total = world.resource(Score{1});
+    EXPECT(total != nullptr && total == world.resource<Score>() && total->points == 1);
+    EXPECT(world.resource(Score{2}) == total && total->points == 1); /* keeps its value */
     const quern_entity victim = world.create(Score{3});
     const quern_entity hunter = world.create(Target{victim}, Position{});
     EXPECT(
@@ -1214,21 +1231,27 @@ static void users_of_a_world_keep_it()
 }
 
 /* Ends by SIGABRT, which a test cannot expect on all systems. */
-static void fail()
+static void fail(bool in_app)
 {
     std::signal(SIGABRT, [](int) {
         std::puts("ended");
         std::fflush(stdout);
         std::_Exit(0);
     });
+    if (!in_app) {
+        quern_entity entity;
+        quern::must(QUERN_OK);
+        quern::must(quern_entity_create(nullptr, &entity));
+        return;
+    }
     quern::app app;
     app.add(
         "move", [](Position &) {}, quern::phase{1});
 }
 
-int main(int argument_count, char **)
+int main(int argument_count, char **arguments)
 {
-    if (argument_count > 1) fail();
+    if (argument_count > 1) fail(std::strcmp(arguments[1], "fail") == 0);
     values_are_stored_by_type();
     types_have_their_cpp_names();
     types_have_names_of_their_own();
@@ -1247,6 +1270,7 @@ int main(int argument_count, char **)
     events_beyond_the_limit_are_destroyed_once();
     required_types_are_added();
     many_entities_are_filled();
+    each_parameter_is_the_component_of_its_type();
     loops_report_a_change_of_structure();
     systems_access_what_their_parameters_say();
     pointers_are_optional_and_tags_have_no_values();

@@ -78,6 +78,9 @@ if(CMAKE_CXX_COMPILER)
   add_test(NAME cpp_apps_end_with_the_message COMMAND quern_hpp_cpp17 fail)
   set_tests_properties(cpp_apps_end_with_the_message PROPERTIES PASS_REGULAR_EXPRESSION
                                                                 "'move' is in phase 1.*; called by quern::app\nended\n$")
+  add_test(NAME cpp_must_ends_with_the_message COMMAND quern_hpp_cpp17 must)
+  set_tests_properties(cpp_must_ends_with_the_message PROPERTIES PASS_REGULAR_EXPRESSION
+                                                                 "'world' is NULL; called by quern::must\nended\n$")
   # The other words of the interface, and the blocks of its page.
   foreach(standard 17 20)
     add_executable(cpp_words${standard} cpp/words.cpp)

@@ -54,15 +54,15 @@ static const Step steps[] = {
         "typedef struct Label {\n    char text[24];\n} Label;\n\nstatic void launch("},
        {"QUERN_VALUE(Spark, 2.5F)",
         "QUERN_VALUE(Spark, 2.5F), QUERN_VALUE(Label, \"a spark of the fountain\")"},
-       {"    quern_resource fountain;\n",
-        "    quern_resource fountain;\n    quern_component label;\n"
+       {"Spark, seconds));\n",
+        "Spark, seconds));\n    quern_component label;\n"
         "    QUERN_TRY(quern_component_register(module->world, &(quern_component_def){QUERN_TYPE(Label), "
         ".fields = {QUERN_TEXT(Label, text)}}, &label));\n"}},
       {{"static quern_result load(",
         "struct Label {\n    std::string text;\n    int32_t length;\n};\nQUERN_DESCRIBE(Label, length);\n\n"
         "static quern_result load("},
-       {"    quern::live_module module(raw);\n",
-        "    quern::live_module module(raw);\n    module.component<Label>();\n"},
+       {"    module.component<Spark>();\n",
+        "    module.component<Spark>();\n    module.component<Label>();\n"},
        {"Spark{2.5F}", "Spark{2.5F}, Label{std::string(40, '*'), 40}"},
        {"#include <quern/kit/random.h>\n", "#include <quern/kit/random.h>\n\n#include <string>\n"}}}},
 };

@@ -510,7 +510,7 @@ static void spawn(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     for (uint32_t i = 0; i < 2000; i++)
-        quern_commands_create_with(commands, &number, NULL, 1);
+        record_entity_with(commands, &number, NULL, 1);
     must(quern_commands_add(commands, entities[0], tag, NULL));
 }
 

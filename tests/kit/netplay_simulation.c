@@ -63,8 +63,8 @@ static void steer(quern_context *context, const quern_view *view)
         ships[i].x = (int32_t)((uint32_t)ships[i].x * 5 + (uint32_t)input->steer);
         if (!input->fires) continue;
         const sim_shot shot = {ships[i].x, 7};
-        must(quern_commands_create_with(quern_context_commands(context), &game->shot,
-                                        (const void *const[]){&shot}, 1, NULL));
+        QUERN_MUST(quern_commands_create_with(quern_context_commands(context), &game->shot,
+                                              (const void *const[]){&shot}, 1, NULL));
     }
 }
 

@@ -193,7 +193,7 @@ Test(redefine_layout, structure_changes_and_commands_work_afterwards)
     commands = quern_world_commands(world);
     must(quern_commands_set(commands, early, unit, &(New){.count = 5, .payload = {[39] = 6}}));
     const void *values[] = {&(New){.count = 8, .payload = {[39] = 9}}};
-    const quern_entity made = quern_commands_create_with(commands, &unit, values, 1);
+    const quern_entity made = record_entity_with(commands, &unit, values, 1);
     must(quern_commands_add(commands, made, tag, NULL));
     must(quern_world_flush(world));
     cr_assert_eq(((New *)quern_entity_get(world, early, unit))->count, 5);

@@ -175,6 +175,11 @@ static quern_schedule *create_schedule(quern_world *world)
     return schedule;
 }
 
+QUERN_SYSTEM(burn, (Health, health))
+{
+    QUERN_ROWS(i) health[i].points--;
+}
+
 QUERN_SYSTEM(grow, (Health, health))
 {
     QUERN_ROWS(i) health[i].points++;
@@ -200,6 +205,11 @@ static void order(quern_schedule *schedule, quern_resource keys)
     QUERN_MUST(QUERN_ADD_SYSTEM(schedule, wander, .interval_seconds = 2));
     QUERN_MUST(
         quern_schedule_set_fixed_step(schedule, 0, 1.0 / 60, 8)); /* phase 0, at most 8 steps a frame */
+}
+
+static void add_burning(quern_schedule *schedule)
+{
+    QUERN_MUST(QUERN_ADD_SYSTEM(schedule, burn, .after_commands_of = {"explode"}));
 }
 
 static void add_sets(quern_schedule *schedule)
@@ -297,6 +307,7 @@ int main(void)
     add_draw(schedule);
     pause(schedule, true);
     add_sets(schedule);
+    add_burning(schedule);
     play(world, schedule, keys);
     load_mod(schedule, world);
     play(world, schedule, keys);

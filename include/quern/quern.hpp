@@ -1474,6 +1474,11 @@ struct after {
 struct before {
     const char *name; /**< Name of the other system. */
 };
+/** The system runs after the system or set with this name, and sees its commands; see
+ * quern_system_def.after_commands_of. */
+struct after_commands_of {
+    const char *name; /**< Name of the other system or set. */
+};
 /** Index of the system's phase. */
 struct phase {
     uint32_t index; /**< Index in quern_schedule_def.phases. */
@@ -1628,6 +1633,10 @@ inline quern_result apply(const after &option, quern_world *, quern_system_def *
 inline quern_result apply(const before &option, quern_world *, quern_system_def *def)
 {
     return detail::append(def->before, detail::name_or_empty(option.name), "before");
+}
+inline quern_result apply(const after_commands_of &option, quern_world *, quern_system_def *def)
+{
+    return detail::append(def->after_commands_of, detail::name_or_empty(option.name), "after_commands_of");
 }
 inline quern_result apply(const phase &option, quern_world *, quern_system_def *def)
 {
@@ -2172,7 +2181,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      * Copies of the lambda are not made per thread: it is called by several threads at a time, so it must not
      * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, any, disabled,
      * changed, term, target, along, levels, lookup, lookup_write, looks_up, reads_resource, writes_resource,
-     * uses_resource, reads_relation, reads_events, emits, run_if, at_begin, at_end, after, before, phase, flags,
+     * uses_resource, reads_relation, reads_events, emits, run_if, at_begin, at_end, after, before,
+     * after_commands_of, phase, flags,
      * interval, every, in_set, reacts_to, replaces.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>

@@ -185,6 +185,11 @@ typedef struct quern_system_def {
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems of the same phase, or of sets, that run before this one, in the same sense as `before`. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
+    /** Names of systems of the same phase, or of sets, that run before this one and whose commands and events this one
+     * sees: a sync point is between them. The schedule makes as few sync points for that as its order of systems allows,
+     * and counts those before exclusive systems; quern_schedule_describe names each with its reason. They are made in every
+     * frame, whether the systems run or not, and reactions run after them as after any other. Not for reactions. */
+    const char *after_commands_of[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Makes the system a *reaction* to QUERN_REACT_ADDED, QUERN_REACT_SET and QUERN_REACT_REMOVED, combined with |.
      * A reaction does not run as part of its phase. It runs after each sync point at which one of these
      * happened, and its views contain only the rows to which it happened. See docs/reactions.md.
@@ -247,6 +252,9 @@ typedef struct quern_schedule_def {
     const char *name QUERN__ZERO;
     /** Names of the phases, in order, without duplicates. An empty list means one phase, "update". */
     const char *phases[QUERN_MAX_PHASES] QUERN__ZERO;
+    /** Whether before and after in a phase, by its index in phases, also mean a sync point between the systems, like
+     * after_commands_of: each system then sees the commands of those that are ordered before it. */
+    bool syncs_between[QUERN_MAX_PHASES] QUERN__ZERO;
     /** Whether to measure each system's time, with two clock readings per view. */
     bool timing QUERN__ZERO;
     /** A trace that records frames, jobs with their systems, and sync points while it is running, on track
@@ -337,8 +345,8 @@ QUERN_API quern_result quern_schedule_move_system(quern_schedule *schedule, quer
 QUERN_API quern_system quern_schedule_previous_system(const quern_schedule *schedule, quern_system system);
 
 /** Replaces the list of phases between frames: adds, removes and reorders phases. Phases are known by name: those that stay
- * keep their systems, fixed step, remainder and user data, and get their new index, which later definitions use. New
- * phases get the user_data of the schedule. A phase that has systems cannot be left out.
+ * keep their systems, fixed step, remainder, syncs_between and user data, and get their new index, which later definitions
+ * use. New phases get the user_data of the schedule. A phase that has systems cannot be left out.
  *
  * The call needs no memory. Errors, with nothing changed: NULL_ARGUMENT, INVALID_ARGUMENT (a name, or a phase with systems
  * is missing), DUPLICATE_NAME, LIMIT (count is not 1 to QUERN_MAX_PHASES), WORLD_LOCKED. Threads: main, between frames. */
@@ -356,6 +364,9 @@ typedef struct quern_set_def {
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems and sets that run before the systems of this set. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
+    /** Names of systems and sets that run before the systems of this set, with a sync point between, as by
+     * `after_commands_of` of a system. */
+    const char *after_commands_of[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Called once before each phase that has systems of the set, or before each step of it, on the thread that runs the
      * frame. If it returns false, these systems do not run in the phase, as if their own conditions had returned false.
      * It may read `resources`, and records nothing. NULL: they run. A set with reactions has no condition. */

@@ -282,6 +282,12 @@ static void write_segment(quern__printer *printer, const quern__facts *facts, ui
         quern__print(printer, ": ");
         write_load(printer, facts, facts->segments.items[segment_index].load);
     }
+    if (segment->sync_before != UINT32_MAX) {
+        quern__system *const *order = facts->schedule->plan.order.items;
+        const quern__system *system = order[segment->sync_before];
+        quern__write_quoted(printer, ": ", system->name);
+        quern__write_quoted(printer, " sees the commands of ", order[system->sync_after - 1]->name);
+    }
     quern__print(printer, "\n");
     for (uint32_t i = 0; i < segment->passes.count; i++)
         write_pass(printer, facts, segment_index, segment->passes.items[i]);
@@ -681,6 +687,11 @@ static void put_segment(quern__json *out, const quern__facts *facts, uint32_t in
                 put_edges_to(out, facts, index, facts->schedule->plan.order.items[i], false);
             quern__json_close(out, ']');
         }
+    } else if (segment->sync_before != UINT32_MAX) {
+        quern__system *const *order = facts->schedule->plan.order.items;
+        const quern__system *system = order[segment->sync_before];
+        quern__json_text(out, "system", system->name);
+        quern__json_text(out, "after_commands_of", order[system->sync_after - 1]->name);
     }
     quern__json_close(out, '}');
 }

@@ -93,8 +93,10 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
         quern__release(allocator, schedule, bytes, _Alignof(quern_schedule));
         return quern__in_call(result, "quern_schedule_create");
     }
-    for (uint32_t i = 0; i < phase_count; i++)
+    for (uint32_t i = 0; i < phase_count; i++) {
         schedule->plan.phases[i] = make_phase(&schedule->plan, phases[i], def->phase_user_data[i]);
+        schedule->plan.phases[i].syncs_between = def->syncs_between[i];
+    }
     if (def->name != NULL)
         schedule->name = memcpy(schedule->plan.phases + QUERN_MAX_PHASES, def->name, strlen(def->name) + 1);
     quern__playback_init(&schedule->playback, &world->storage);

@@ -160,18 +160,30 @@ static void add_segment(quern__plan *plan, quern__segment_kind kind, uint32_t ph
                                                                     .phase = runs_reactions ? 0 : phase,
                                                                     .runs_reactions = runs_reactions,
                                                                     .first = first,
-                                                                    .end = end};
+                                                                    .end = end,
+                                                                    .sync_before = UINT32_MAX};
 }
 
-/* Adds the segments of a phase: the systems [first, end) in execution order, split at exclusive systems. */
+/* Adds the segments of a phase: the systems [first, end) in execution order, split at exclusive systems, and where a system
+ * must see the commands of an earlier one.
+ *
+ * Each such pair is an interval of places between systems, of which one must have a sync point; places before exclusive
+ * systems have one. The systems are visited in order, and a sync point is made before a system only if none is between it
+ * and the last system whose commands it must see. So each is made at the end of the first interval that has none, the place
+ * that as many later intervals as possible contain: no choice needs fewer (interval stabbing by earliest end). */
 static void split_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_t end)
 {
+    uint32_t last_sync = first; /* position of the system that follows the last sync point */
     for (uint32_t i = first; i < end; i++) {
-        if (!quern__system_has_flag(plan->order.items[i], QUERN_SYSTEM_EXCLUSIVE)) continue;
+        const quern__system *system = plan->order.items[i];
+        const bool is_exclusive = quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE);
+        if (!is_exclusive && system->sync_after <= last_sync) continue;
         if (first < i) add_segment(plan, QUERN__SEGMENT_RUN, phase, first, i);
         add_segment(plan, QUERN__SEGMENT_SYNC, phase, i, i);
-        add_segment(plan, QUERN__SEGMENT_EXCLUSIVE, phase, i, i + 1);
-        first = i + 1;
+        if (!is_exclusive) plan->segments.items[plan->segments.count - 1].sync_before = i;
+        if (is_exclusive) add_segment(plan, QUERN__SEGMENT_EXCLUSIVE, phase, i, i + 1);
+        last_sync = i;
+        first = is_exclusive ? i + 1 : i;
     }
     if (first < end) add_segment(plan, QUERN__SEGMENT_RUN, phase, first, end);
     add_segment(plan, QUERN__SEGMENT_SYNC, phase, end, end);

@@ -7,7 +7,8 @@
  *
  *   order      The systems are ordered by phase, then before/after, then registration.
  *   conflicts  The pairs of systems of one phase that must keep their order.
- *   segments   Each phase is split at its exclusive systems. Every split and the end of the phase is a sync point.
+ *   segments   Each phase is split at its exclusive systems, and where a system must see commands of another one. Every
+ *              split and the end of the phase is a sync point.
  *   passes     The systems between two sync points are grouped into passes: the systems of a pass iterate the chunks
  *              together.
  *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply.

@@ -75,14 +75,17 @@ static quern_result fail_unknown_name(const quern__plan *plan, const rule_side *
         "%s '%s' is to run %s '%s', which the schedule does not have: add that system or set, or "
         "remove the rule%s",
         system == NULL ? "set" : "system", system == NULL ? side->set : system->name,
-        rule->is_before ? "before" : "after", rule->name, suggestion.text);
+        rule->sees_commands ? "after the commands of"
+        : rule->is_before   ? "before"
+                            : "after",
+        rule->name, suggestion.text);
 }
 
 static quern_result check_pair(const quern__plan *plan, const rule_side *side, const quern__system *system,
                                const quern__order_rule *rule, const rule_side *other_side,
                                const quern__system *other)
 {
-    const char *word = rule->is_before ? "before" : "after";
+    const char *word = rule->sees_commands ? "after the commands of" : rule->is_before ? "before" : "after";
     if (side->set != NULL || other_side->set != NULL) {
         const bool is_against =
             rule->is_before ? other->phase < system->phase : other->phase > system->phase;
@@ -97,6 +100,12 @@ static quern_result check_pair(const quern__plan *plan, const rule_side *side, c
             "systems of one phase",
             system->name, plan->phases[system->phase].name, word, other->name,
             plan->phases[other->phase].name);
+    if (rule->sees_commands && system->reaction != NULL)
+        return quern__fail(
+            QUERN_ERROR_SCHEDULE_CONFLICT,
+            "reaction '%s' is to run after the commands of '%s': reactions of one round all see "
+            "the same state; use after",
+            system->name, other->name);
     if ((system->reaction != NULL) == (other->reaction != NULL)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
@@ -105,10 +114,29 @@ static quern_result check_pair(const quern__plan *plan, const rule_side *side, c
         system->name, word, other->name);
 }
 
-/* Counts the pairs of systems that the rules of a system or set order. Lists them as indices of registration, unless
- * `pairs` is NULL. */
-static quern_result expand_rules(const quern__plan *plan, const rule_side *side,
-                                 const quern__order_rules *rules, quern__order_pair *pairs, uint32_t *count)
+/* What is done with the pairs of systems that rules order: they are counted and, if pairs is not NULL, listed as indices of
+ * registration; or, when the systems have their positions, it is noted which commands a system must see. */
+typedef struct rule_walk {
+    quern__order_pair *pairs;
+    uint32_t count;
+    bool notes_syncs;
+} rule_walk;
+
+static void visit_pair(const quern__plan *plan, rule_walk *walk, const quern__order_rule *rule,
+                       quern__system *system, quern__system *other)
+{
+    const quern__system *first = rule->is_before ? system : other;
+    quern__system *second = rule->is_before ? other : system;
+    if (walk->pairs != NULL) walk->pairs[walk->count] = (quern__order_pair){first->index, second->index};
+    walk->count++;
+    const bool needs_sync = rule->sees_commands || plan->phases[system->phase].syncs_between;
+    if (walk->notes_syncs && needs_sync && system->reaction == NULL &&
+        first->position >= second->sync_after)
+        second->sync_after = first->position + 1;
+}
+
+static quern_result expand_rules(const quern__plan *plan, rule_walk *walk, const rule_side *side,
+                                 const quern__order_rules *rules)
 {
     for (uint32_t r = 0; r < rules->count; r++) {
         const quern__order_rule *rule = &rules->items[r];
@@ -118,31 +146,26 @@ static quern_result expand_rules(const quern__plan *plan, const rule_side *side,
         const rule_side other_side = set != NULL ? side_of_set(set) : (rule_side){&one, 1, NULL};
         for (uint32_t i = 0; i < side->count; i++)
             for (uint32_t k = 0; k < other_side.count; k++) {
-                const quern__system *system = side->systems[i], *other = other_side.systems[k];
+                quern__system *system = side->systems[i], *other = other_side.systems[k];
                 const quern_result result = check_pair(plan, side, system, rule, &other_side, other);
                 if (result != QUERN_OK) return result;
-                if (!is_ordered(system, other)) continue;
-                if (pairs != NULL)
-                    pairs[*count] = rule->is_before ? (quern__order_pair){system->index, other->index}
-                                                    : (quern__order_pair){other->index, system->index};
-                ++*count;
+                if (is_ordered(system, other)) visit_pair(plan, walk, rule, system, other);
             }
     }
     return QUERN_OK;
 }
 
-/* expand_rules for all systems, then all sets. */
-static quern_result list_rules(const quern__plan *plan, quern__order_pair *pairs, uint32_t *out_count)
+/* Visits the pairs of all rules: those of systems, then those of sets. */
+static quern_result walk_rules(const quern__plan *plan, rule_walk *walk)
 {
     quern_result result = QUERN_OK;
-    *out_count = 0;
     for (uint32_t i = 0; i < plan->systems.count && result == QUERN_OK; i++) {
         const rule_side side = {&plan->systems.items[i], 1, NULL};
-        result = expand_rules(plan, &side, &plan->systems.items[i]->rules, pairs, out_count);
+        result = expand_rules(plan, walk, &side, &plan->systems.items[i]->rules);
     }
     for (uint32_t i = 0; i < plan->sets.count && result == QUERN_OK; i++) {
         const rule_side side = side_of_set(plan->sets.items[i]);
-        result = expand_rules(plan, &side, &plan->sets.items[i]->rules, pairs, out_count);
+        result = expand_rules(plan, walk, &side, &plan->sets.items[i]->rules);
     }
     return result;
 }
@@ -237,10 +260,10 @@ static uint32_t group_of(const quern__plan *plan, const quern__system *system)
 static quern_result order_systems(quern__plan *plan, order_graph *graph, quern__order_pair *scratch)
 {
     quern__order_pair *rules = graph->rules;
-    uint32_t rule_count;
-    quern_result result = list_rules(plan, rules, &rule_count);
+    rule_walk listing = {.pairs = rules};
+    quern_result result = walk_rules(plan, &listing);
     if (result != QUERN_OK) return result;
-    assert(rule_count == graph->rule_count);
+    assert(listing.count == graph->rule_count);
     sort_rules(graph->rules, graph->rule_count, false, graph->count, graph->first_rules, scratch);
     sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
     /* Remove the rules that were declared twice: equal rules are adjacent. */
@@ -290,9 +313,10 @@ quern_result quern__order_systems(quern__plan *plan)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);
     const uint32_t count = plan->systems.count;
-    uint32_t rule_count;
-    const quern_result listed = list_rules(plan, NULL, &rule_count);
-    if (listed != QUERN_OK) return listed;
+    rule_walk counting = {.pairs = NULL}, noting = {.notes_syncs = true};
+    const quern_result counted = walk_rules(plan, &counting);
+    if (counted != QUERN_OK) return counted;
+    const uint32_t rule_count = counting.count;
     /* Working memory: the bit sets, then the rules twice, then the numbers. */
     const size_t bytes = (size_t)2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
                          2 * (size_t)rule_count * sizeof(quern__order_pair) +
@@ -313,7 +337,9 @@ quern_result quern__order_systems(quern__plan *plan)
     graph.members = graph.waiting_counts + count;
     const quern_result result = order_systems(plan, &graph, scratch);
     quern__release(allocator, memory, bytes, _Alignof(uint64_t));
-    return result;
+    for (uint32_t i = 0; i < count; i++)
+        plan->systems.items[i]->sync_after = 0;
+    return result == QUERN_OK ? walk_rules(plan, &noting) : result;
 }
 
 /* ------------------------------------------------------------------------------------------------ levels */

@@ -20,14 +20,17 @@
  * compiled, because that system may be added later. */
 typedef struct quern__order_rule {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    bool is_before; /* this system runs before the named one; otherwise after it */
+    bool is_before;     /* this system runs before the named one; otherwise after it */
+    bool sees_commands; /* it runs after the named one, and sees its commands */
 } quern__order_rule;
 
 typedef QUERN__ARRAY(quern__order_rule) quern__order_rules;
 
+typedef enum quern__rule_kind { QUERN__BEFORE, QUERN__AFTER, QUERN__AFTER_COMMANDS_OF } quern__rule_kind;
+
 /* Adds a list of names of a definition. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 quern_result quern__rules_add(quern__order_rules *rules, const quern_allocator *allocator,
-                              const char *const *names, bool is_before);
+                              const char *const *names, quern__rule_kind kind);
 
 typedef struct quern__set_name {
     char text[QUERN_MAX_NAME_BYTES + 1];
@@ -81,6 +84,8 @@ typedef struct quern__system {
     /* in execution order */
     uint32_t position;    /* in the order of execution */
     uint32_t group_first; /* position of the first system that this one may overlap (system_may_overlap) */
+    /* 1 + the greatest position of the systems whose commands it must see; 0: none. */
+    uint32_t sync_after;
     uint32_t checked_match_count; /* matches of the query that were checked for conflicts */
     /* query.removed_count at that time; if it has changed, checked_match_count is invalid. */
     uint32_t checked_removed_count;
@@ -389,6 +394,9 @@ typedef struct quern__segment {
     uint32_t phase;
     bool runs_reactions; /* belongs to a round of reactions; `phase` is not used */
     uint32_t first, end; /* systems, by position in execution order */
+    /* Of a SYNC segment that is made for after_commands_of: the position of the system that must see commands of earlier
+     * ones, which is the next one; otherwise UINT32_MAX. */
+    uint32_t sync_before;
 
     /* of RUN and EXCLUSIVE segments */
     QUERN__ARRAY(quern__pass *) passes; /* in an order that respects all edges */
@@ -409,6 +417,7 @@ typedef struct quern__phase {
     uint32_t id;                         /* in frames of histories; never reused in a schedule */
     uint32_t first_segment, end_segment; /* set by quern__compile */
     void *user_data;                     /* user data of the phase's systems that have none of their own */
+    bool syncs_between;                  /* rules of its systems also need sync points */
     double step_seconds;                 /* fixed time step; 0: the phase runs once per frame */
     uint32_t max_step_count;             /* maximum number of steps per frame */
     double elapsed_seconds;              /* time that no step has covered yet */

@@ -38,8 +38,10 @@ quern_result quern__set_create(quern_world *world, const quern_set_def *def, que
     *set = (quern__set){.is_enabled = true, .is_open = true};
     memcpy(set->name, def->name, strlen(def->name) + 1);
     quern_result result = create_asker(world, def, set);
-    if (result == QUERN_OK) result = quern__rules_add(&set->rules, allocator, def->before, true);
-    if (result == QUERN_OK) result = quern__rules_add(&set->rules, allocator, def->after, false);
+    if (result == QUERN_OK) result = quern__rules_add(&set->rules, allocator, def->before, QUERN__BEFORE);
+    if (result == QUERN_OK) result = quern__rules_add(&set->rules, allocator, def->after, QUERN__AFTER);
+    if (result == QUERN_OK)
+        result = quern__rules_add(&set->rules, allocator, def->after_commands_of, QUERN__AFTER_COMMANDS_OF);
     if (result == QUERN_OK)
         *out_set = set;
     else

@@ -180,20 +180,21 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
 /* ------------------------------------------------------------------------------------------ create */
 
 quern_result quern__rules_add(quern__order_rules *rules, const quern_allocator *allocator,
-                              const char *const *names, bool is_before)
+                              const char *const *names, quern__rule_kind kind)
 {
-    const char *what = is_before ? "before" : "after";
+    static const char *const lists[] = {"before", "after", "after_commands_of"};
     uint32_t count = 0;
     const quern_result listed =
-        quern__list_count(names, QUERN_MAX_ORDER, quern__is_end_of_names, what, NULL, &count);
+        quern__list_count(names, QUERN_MAX_ORDER, quern__is_end_of_names, lists[kind], NULL, &count);
     if (listed != QUERN_OK) return listed;
     if (!quern__array_reserve(allocator, rules, rules->count + count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for before and after");
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__check_name(names[i], "system");
-        if (result != QUERN_OK) return quern__message_add_element(result, what, i);
+        if (result != QUERN_OK) return quern__message_add_element(result, lists[kind], i);
         quern__order_rule *rule = &rules->items[rules->count++];
-        *rule = (quern__order_rule){.is_before = is_before};
+        *rule = (quern__order_rule){.is_before = kind == QUERN__BEFORE,
+                                    .sees_commands = kind == QUERN__AFTER_COMMANDS_OF};
         memcpy(rule->name, names[i], strlen(names[i]) + 1);
     }
     return QUERN_OK;
@@ -293,8 +294,12 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_conflicts(system, world, def->levels);
     const quern_allocator *allocator = &world->storage.allocator;
-    if (result == QUERN_OK) result = quern__rules_add(&system->rules, allocator, def->before, true);
-    if (result == QUERN_OK) result = quern__rules_add(&system->rules, allocator, def->after, false);
+    if (result == QUERN_OK)
+        result = quern__rules_add(&system->rules, allocator, def->before, QUERN__BEFORE);
+    if (result == QUERN_OK) result = quern__rules_add(&system->rules, allocator, def->after, QUERN__AFTER);
+    if (result == QUERN_OK)
+        result =
+            quern__rules_add(&system->rules, allocator, def->after_commands_of, QUERN__AFTER_COMMANDS_OF);
     if (result == QUERN_OK) result = add_set_names(system, def->sets);
     if (result != QUERN_OK || def->reacts_to == 0) return result;
     if (replaced != NULL && react_alike(system, replaced)) return QUERN_OK; /* takes its reaction over */

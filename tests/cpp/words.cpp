@@ -294,6 +294,14 @@ static void systems_are_in_sets_and_take_turns()
     EXPECT(schedule.run(nullptr, 1, 4) == QUERN_OK && sum == 12);
     EXPECT(schedule.enable_set("ones", false) == QUERN_OK && !schedule.is_set_enabled("ones"));
     EXPECT(schedule.run(nullptr, 1, 4) == QUERN_OK && sum == 22);
+    static int seen;
+    EXPECT(schedule.add(
+               "see", [](const Position &) { seen++; }, quern::after_commands_of{"spawn"},
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.add_once("spawn", [](quern::context context) {
+        context.commands().create(Position{1});
+    }) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1) == QUERN_OK && seen == 1);
     EXPECT(schedule.remove_set("all") == QUERN_OK && schedule.compile() == QUERN_ERROR_UNKNOWN_SYSTEM);
 }
 

@@ -63,6 +63,7 @@ static void assert_has(const char *call, const char *part)
 Test(messages, with_remedies)
 {
     quern_entity parent;
+    quern_resource resource;
     REMEDY(quern_entity_add(world, dead, velocity, &value),
            "it was destroyed; test kept handles by quern_entity_is_alive");
     REMEDY(quern_entity_remove(world, foreign, position),
@@ -71,6 +72,9 @@ Test(messages, with_remedies)
     REMEDY(quern_entity_add_by_name(world, entity, "positon"), "; did you mean 'position'?");
     REMEDY(quern_entity_set_text(world, entity, "positon.x", "1"), "; did you mean 'position'?");
     REMEDY(QUERN_ADD(world, entity, velocitiy), "; did you mean 'velocity'?");
+    must(quern_resource_register(world, &(quern_resource_def){.name = "weather", .size_bytes = 8},
+                                 &resource));
+    REMEDY(quern_resource_set_text(world, "wether.wind", "1"), "; did you mean 'weather'?");
     must(quern_entity_create(world, &parent));
     must(quern_entity_relate(world, entity, quern_world_parent(world), parent));
     REMEDY(quern_entity_relate(world, parent, quern_world_parent(world), entity),

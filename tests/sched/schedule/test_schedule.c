@@ -557,9 +557,10 @@ Test(schedule_order, unknown_name_is_refused_until_system_is_added)
 
 Test(schedule_order, unknown_name_that_is_misspelt_is_corrected)
 {
+    setup_letter("latte",
+                 (rule){.after = "latter"}); /* as close as the next one, but it cannot mean itself */
     setup_letter("later", (rule){0});
-    setup_letter("latre", (rule){.after = "latter"});
-    assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'latre'", "remove the rule; did you mean 'later'?");
+    assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'latte'", "remove the rule; did you mean 'later'?");
 }
 
 Test(schedule_order, order_across_phases_is_refused)

@@ -3,15 +3,20 @@
 # Copyright (c) 2026 The Quern authors
 """Mutation testing: changes one line of the sources at a time and reports which changes no test notices.
 
-    tests/mutation/mutate.py --tests 'archive' core/archive
+    tests/mutation/mutate.py core/archive core/events
     tests/mutation/mutate.py --tests 'event' --count 20 --seed 7 core/events/event.c
     tests/mutation/mutate.py --list core/entities/enabled_calls.c
 
 A mutant is a program in which one condition is flipped, one bound is moved or one statement is dropped. All
 chosen mutants are built at once, so that one costs a test run and no build: a function with mutants has its
-body once for each of them, and the environment variable QUERN_MUTANT selects one. The tests that match
---tests run until one fails. A mutant that does not compile is replaced by another one. One that no test
-notices is compiled by itself, and does not count if its object code is that of the unchanged file.
+body once for each of them, and the environment variable QUERN_MUTANT selects one. Headers of C++ consist of
+templates, so each of their mutants is built by itself. Each path is a room with --count mutants of its own. Its tests
+run until one fails: those that match --tests, or else those in the folder of tests/ with the same path; then, if all of
+them pass, those that match --also. A mutant that does not compile is replaced by another one. One that no test notices
+is compiled by itself, and does not count if its object code is that of the unchanged file. A table at the end counts
+the mutants of each room.
+
+The library is built with -O1, and tests draw as many seeds as under the address sanitizer (tests/support/effort.h).
 
 A surviving mutant either changes no behaviour (then say why) or shows the next test to write. The copy of the
 tree and its build are in build/mutants, so that the sources themselves never change.
@@ -34,6 +39,14 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COPY_EXCLUDES = ("build", ".git")
+# Tests of rooms that are not in a folder of tests/ with the same path.
+OTHER_TESTS = {
+    "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked)$",
+    "include/quern/quern.hpp": r"^(quern_hpp_cpp|cpp_apps|cpp_must|cpp_words|cpp_mistakes_)",
+    "inspect": "^inspect_answers$",
+}
+# Targets of those that have another name than their program.
+TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"inspect_answers$", "swarm")]
 
 COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")
@@ -120,7 +133,10 @@ def file_mutants(path, text):
             yield path, index + 1, operator, changed
 
 
+# Once, since some tests include several sources.
 SWITCH = (
+    "#ifndef QUERN__MUTANTS\n"
+    "#define QUERN__MUTANTS\n"
     "#include <stdlib.h>\n"
     "static int quern__mutant;\n"
     "__attribute__((constructor)) static void quern__choose_mutant(void)\n"
@@ -128,6 +144,7 @@ SWITCH = (
     '    const char *text = getenv("QUERN_MUTANT");\n'
     "    quern__mutant = text != NULL ? atoi(text) : 0;\n"
     "}\n"
+    "#endif\n"
 )
 
 
@@ -154,20 +171,49 @@ def with_switches(text, numbered):
     return "\n".join(row for row, _ in out), [number for _, number in out]
 
 
-def source_files(paths):
-    """Returns the C files at or below the paths, relative to the root of the tree."""
+def source_files(path):
+    """Returns the C files at or below a path, relative to the root of the tree."""
     found = set()
-    for path in paths:
-        whole = os.path.abspath(path)
-        if os.path.isfile(whole):
-            found.add(os.path.relpath(whole, ROOT))
-        elif not os.path.isdir(whole):
-            sys.exit(f"mutate.py: there is neither a file nor a folder '{path}'")
-        for folder, _, names in os.walk(whole):
-            found.update(os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".c"))
+    whole = os.path.abspath(path)
+    if os.path.isfile(whole):
+        found.add(os.path.relpath(whole, ROOT))
+    elif not os.path.isdir(whole):
+        sys.exit(f"mutate.py: there is neither a file nor a folder '{path}'")
+    for folder, _, names in os.walk(whole):
+        found.update(os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".c"))
     if not found:
-        sys.exit(f"mutate.py: there is no C file in {' '.join(paths)}")
+        sys.exit(f"mutate.py: there is no C file in {path}")
     return sorted(found)
+
+
+def tests_of(path, pattern, root=ROOT):
+    """Returns a regular expression for the tests of a room: the pattern, or the programs in its folder of tests/."""
+    if pattern:
+        return pattern
+    name = os.path.relpath(os.path.abspath(path), root)
+    folder = os.path.join(root, "tests", os.path.dirname(name) if os.path.isfile(os.path.join(root, name)) else name)
+    programs = glob.glob(os.path.join(folder, "**", "test_*.c"), recursive=True)
+    patterns = ["^(" + "|".join(sorted(os.path.basename(test)[:-2] for test in programs)) + ")$"] if programs else []
+    patterns += [OTHER_TESTS[name]] if name in OTHER_TESTS else []
+    if not patterns:
+        sys.exit(f"mutate.py: there are no tests in {os.path.relpath(folder, root)}; name those of {name} by --tests")
+    return "|".join(patterns)
+
+
+class Room:
+    """A file or folder, its mutants in the order in which they are tried, and its tests."""
+
+    def __init__(self, path, options):
+        self.name = os.path.relpath(os.path.abspath(path), ROOT)
+        self.texts = {file: read(os.path.join(ROOT, file)) for file in source_files(path)}
+        self.mutants = [mutant for file, text in self.texts.items() for mutant in file_mutants(file, text)]
+        self.numbered = []
+        self.tests = "" if options.list else tests_of(path, options.tests)
+        self.noticed = self.same = 0
+        self.survivors = []
+
+    def tried(self):
+        return self.noticed + len(self.survivors)
 
 
 def read(path):
@@ -187,10 +233,12 @@ class Workshop:
         self.options = options
         self.tree = os.path.join(ROOT, "build", "mutants")
         self.build = os.path.join(self.tree, "build", options.preset)
+        self.place = os.path.join(self.build, "mutant.o")
         self.copy_sources()
         # Warnings must not stop a mutant: a dropped statement often leaves a parameter unused.
-        self.run(["cmake", "--preset", options.preset, "-DQUERN_DEVELOPER=OFF"], "configuring")
-        self.tests = self.matching_tests()
+        flags = ["-DQUERN_DEVELOPER=OFF", "-DCMAKE_C_FLAGS=-DQUERN_LITTLE_EFFORT", "-DCMAKE_C_FLAGS_RELEASE=-O1"]
+        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+        self.run(["cmake", "--preset", options.preset] + generator + flags, "configuring")
 
     def copy_sources(self):
         listed = subprocess.run(
@@ -217,27 +265,29 @@ class Workshop:
             sys.exit(f"mutate.py: {what} failed\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
         return done.stdout
 
-    def matching_tests(self):
-        listed = self.run(["ctest", "--preset", self.options.preset, "-N", "-R", self.options.tests], "listing tests")
+    def matching_tests(self, pattern):
+        listed = self.run(["ctest", "--preset", self.options.preset, "-N", "-R", pattern], "listing tests")
         names = re.findall(r"^\s*Test +#\d+: (\S+)$", listed, re.M)
         if not names:
-            sys.exit(f"mutate.py: no test matches '{self.options.tests}'")
+            sys.exit(f"mutate.py: no test matches '{pattern}'")
         return names
 
-    def compile(self, target):
+    def compile(self, targets):
         command = ["cmake", "--build", "--preset", self.options.preset, "-j", str(self.options.jobs), "--target"]
-        command += target if isinstance(target, list) else [target]
+        command += targets
         return subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
-    def programs(self):
-        """Returns the test programs among the tests; scripts have no target of their own."""
+    def programs(self, pattern):
+        """Returns the targets that the tests which match need."""
         listed = self.run(["cmake", "--build", "--preset", self.options.preset, "--target", "help"], "listing targets")
         targets = set(re.findall(r"^(?:\.\.\. )?([\w.-]+)", listed, re.M))
-        return [name for name in self.tests if name in targets] or ["all"]
+        tests = self.matching_tests(pattern)
+        needed = {next((target for of, target in TARGETS if re.match(of, test)), test) for test in tests}
+        return sorted(needed) if needed <= targets else ["all"]
 
-    def failing_test(self, number=0):
-        """Runs the tests with a mutant and returns the name of the first one that fails, or None."""
-        command = ["ctest", "--preset", self.options.preset, "-R", self.options.tests, "--stop-on-failure"]
+    def failing_test(self, pattern, number=0):
+        """Runs the tests that match with a mutant and returns the name of the first one that fails, or None."""
+        command = ["ctest", "--preset", self.options.preset, "-R", pattern, "--stop-on-failure"]
         command += ["--timeout", str(self.options.timeout), "-j", str(self.options.jobs)]
         environment = {**os.environ, "QUERN_MUTANT": str(number)}
         done = subprocess.run(
@@ -256,30 +306,35 @@ class Workshop:
             except OSError:
                 continue  # the process has ended, or belongs to another user
 
-    def compile_alone(self, path, text):
-        """Compiles a file of the library with another text. Returns a digest of its object code, without debugging
-        information, and the messages of the compiler."""
+    def compile_alone(self, path, text, options):
+        """Compiles a file of the library with another text, to self.place. Returns the messages of the compiler if it
+        fails, or an empty string."""
         with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as file:
             entry = next(entry for entry in json.load(file) if entry["file"] == os.path.join(self.tree, path))
         write(entry["file"], text)
         words = shlex.split(entry["command"])
-        place = os.path.join(self.build, "mutant.o")
-        words[words.index("-o") + 1] = place
-        done = subprocess.run(words + ["-g0"], cwd=entry["directory"], capture_output=True, text=True)
-        if done.returncode:
-            return None, done.stderr
-        with open(place, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest(), done.stderr
+        words[words.index("-o") + 1] = self.place
+        done = subprocess.run(words + options, cwd=entry["directory"], capture_output=True, text=True)
+        return done.stderr if done.returncode else ""
+
+    def object_code(self, path, text):
+        """Returns a digest of the object code of a file with another text, without debugging information."""
+        if self.compile_alone(path, text, ["-O2", "-g0"]):
+            return None
+        with open(self.place, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
 
     def write_mutants(self, texts, numbered):
         """Writes the files with all mutants that compile, and returns the numbers of the others."""
         broken = set()
         for path, text in texts.items():
+            if not path.endswith(".c"):
+                continue
             while True:
                 here = [(n, mutant) for n, mutant in numbered if mutant[0] == path and n not in broken]
                 switched, owners = with_switches(text, here)
-                digest, messages = self.compile_alone(path, switched if here else text)
-                if digest:
+                messages = self.compile_alone(path, switched if here else text, ["-fsyntax-only"])
+                if not messages:
                     break
                 lines = re.findall(re.escape(path) + r":(\d+):\d+: (?:fatal )?error: ", messages)
                 found = {owners[int(line) - 1] for line in lines} - {0}
@@ -288,11 +343,43 @@ class Workshop:
                 broken |= found
         return broken
 
-    def is_same_code(self, path, number, text, changed):
+    def is_same_code(self, mutant, text):
         """Whether the object code of a mutant is that of the unchanged file."""
-        lines = text.split("\n")
-        lines[number - 1] = changed
-        return self.compile_alone(path, "\n".join(lines))[0] == self.compile_alone(path, text)[0]
+        path = mutant[0]
+        with open(os.path.join(self.tree, path), encoding="utf-8") as file:
+            kept = file.read()
+        same = self.object_code(path, with_line(text, mutant)) == self.object_code(path, text)
+        write(os.path.join(self.tree, path), kept)
+        return same
+
+    def failing_build(self, room, number, mutant):
+        """Like failing_test, for a mutant that is built by itself, in a header."""
+        path, text = os.path.join(self.tree, mutant[0]), room.texts[mutant[0]]
+        write(path, with_line(text, mutant))
+        built = self.compile(self.programs(room.tests))
+        verdict = "does not compile" if built.returncode else self.failing_test(room.tests, number)
+        write(path, text)
+        return verdict
+
+    def verdict(self, room, number, mutant):
+        """Returns the name of the test that notices a mutant, or why none does."""
+        if mutant[0].endswith(".c"):
+            failed = self.failing_test(room.tests, number)
+            if not failed and self.options.also:
+                failed = self.failing_test(self.options.also, number)
+        else:
+            failed = self.failing_build(room, number, mutant)
+        if failed:
+            return failed
+        is_same = mutant[0].endswith(".c") and self.is_same_code(mutant, room.texts[mutant[0]])
+        return "same object code" if is_same else "SURVIVED"
+
+
+def with_line(text, mutant):
+    """Returns the text of a file with one mutant."""
+    lines = text.split("\n")
+    lines[mutant[1] - 1] = mutant[3]
+    return "\n".join(lines)
 
 
 def report(mutant, original, verdict, order):
@@ -321,9 +408,10 @@ def chosen_mutants(mutants, options):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="+", help="C files, or folders of C files")
-    parser.add_argument("--tests", default="", help="a regular expression of ctest entries to run (all)")
-    parser.add_argument("--count", type=int, default=10, help="how many mutants to try (10)")
+    parser.add_argument("sources", nargs="+", help="rooms: C files, folders of C files, or headers of C++")
+    parser.add_argument("--tests", default="", help="a regular expression of ctest entries to run (those of each room)")
+    parser.add_argument("--also", default="", help="ctest entries that run on mutants which these tests do not notice")
+    parser.add_argument("--count", type=int, default=10, help="how many mutants of each room to try (10)")
     parser.add_argument("--seed", type=int, default=1, help="chooses the mutants (1)")
     parser.add_argument("--preset", default="release-test", help="the build to test (release-test)")
     parser.add_argument("--timeout", type=int, default=120, help="seconds until a test counts as failed (120)")
@@ -333,42 +421,58 @@ def arguments():
     return parser.parse_args()
 
 
+def try_mutants(room, workshop, broken, options):
+    for number, mutant in room.numbered:
+        if room.tried() == options.count and not options.only:
+            break
+        verdict = "does not compile" if number in broken else workshop.verdict(room, number, mutant)
+        if verdict == "SURVIVED":
+            room.survivors.append(mutant)
+        elif verdict == "same object code":
+            room.same += 1
+        elif verdict != "does not compile":
+            room.noticed += 1
+        counts = verdict not in ("does not compile", "same object code")
+        report(mutant, room.texts[mutant[0]], verdict, room.tried() if counts else "-")
+
+
+def table(rooms):
+    """Returns the lines of a table that counts the mutants of each room."""
+    lines = ["| room | mutants | noticed | survived | same object code |", "|---|---|---|---|---|"]
+    for room in rooms:
+        lines.append(f"| {room.name} | {room.tried()} | {room.noticed} | {len(room.survivors)} | {room.same} |")
+    return lines
+
+
 def main():
     options = arguments()
-    texts = {path: read(os.path.join(ROOT, path)) for path in source_files(options.sources)}
-    mutants = [mutant for path, text in texts.items() for mutant in file_mutants(path, text)]
+    rooms = [Room(path, options) for path in options.sources]
     if options.list:
-        for path, number, operator, changed in mutants:
+        for path, number, operator, changed in [mutant for room in rooms for mutant in room.mutants]:
             print(f"{path}:{number}: {operator}: {changed.strip()}")
         return
-    order = chosen_mutants(mutants, options)
-    # Some more than are tried, in place of those that do not compile.
-    numbered = list(enumerate(order if options.only else order[: 2 * options.count + 10], 1))
+    count = 0
+    for room in rooms:
+        order = chosen_mutants(room.mutants, options)
+        # Some more than are tried, in place of those that do not compile.
+        room.numbered = list(enumerate(order if options.only else order[: 2 * options.count + 10], count + 1))
+        count += len(room.numbered)
     workshop = Workshop(options)
-    broken = workshop.write_mutants(texts, numbered)
-    built = workshop.compile(workshop.programs())
+    texts = {path: text for room in rooms for path, text in room.texts.items()}
+    broken = workshop.write_mutants(texts, [numbered for room in rooms for numbered in room.numbered])
+    patterns = sorted({room.tests for room in rooms} | ({options.also} if options.also else set()))
+    built = workshop.compile(sorted({name for pattern in patterns for name in workshop.programs(pattern)}) or ["all"])
     if built.returncode:
         sys.exit(f"mutate.py: building failed\n{built.stdout[-4000:]}{built.stderr[-4000:]}")
-    failed = workshop.failing_test()
-    if failed:
-        sys.exit(f"mutate.py: {failed} fails without any mutant")
-    tried = noticed = 0
+    for pattern in patterns:
+        failed = workshop.failing_test(pattern)
+        if failed:
+            sys.exit(f"mutate.py: {failed} fails without any mutant")
     start = time.monotonic()
-    for number, mutant in numbered:
-        if tried == options.count and not options.only:
-            break
-        original = texts[mutant[0]]
-        if number in broken:
-            verdict = "does not compile"
-        else:
-            verdict = workshop.failing_test(number) or "SURVIVED"
-        if verdict == "SURVIVED" and workshop.is_same_code(mutant[0], mutant[1], original, mutant[3]):
-            verdict = "same object code"
-        counts = verdict not in ("does not compile", "same object code")
-        tried += counts
-        noticed += counts and verdict != "SURVIVED"
-        report(mutant, original, verdict, tried if counts else "-")
-    print(f"{noticed} of {tried} mutants were noticed, {time.monotonic() - start:.0f} s, seed {options.seed}")
+    for room in rooms:
+        try_mutants(room, workshop, broken, options)
+    print("\n".join(table(rooms)))
+    print(f"{time.monotonic() - start:.0f} s, seed {options.seed}")
 
 
 if __name__ == "__main__":

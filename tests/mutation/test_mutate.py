@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 """Tests that mutate.py finds each kind of mutant in code, and none in comments, strings and declarations, and that a
-program with all mutants of a file runs the one that it is told to."""
+program with all mutants of a file runs the one that it is told to, and that rooms find their tests."""
 
 import os
 import shlex
 import subprocess
 import tempfile
+import types
 import unittest
 
-from mutate import file_mutants, with_switches
+from mutate import file_mutants, table, tests_of, with_line, with_switches
 
 SOURCE = """\
 static const int limit = 4 - 1;
@@ -118,14 +119,50 @@ class Switches(unittest.TestCase):
         self.assertEqual(owners[rows.index("    if (value < 0) return 0;", rows.index("} else"))], 2)
         with tempfile.TemporaryDirectory() as folder:
             source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(text)
-            subprocess.run(shlex.split(os.environ.get("CC", "cc")) + [source, "-o", program], check=True)
+            # A test may include several sources with mutants.
+            other = os.path.join(folder, "b.c")
+            for path, content in ((source, text), (other, with_switches("int one = 1;\n", [])[0])):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(content)
+            compiler = shlex.split(os.environ.get("CC", "cc"))
+            subprocess.run(compiler + ["-include", other, source, "-o", program], check=True)
             printed = []
             for number in range(5):
                 done = subprocess.run([program], env={"QUERN_MUTANT": str(number)}, capture_output=True, text=True)
                 printed.append(int(done.stdout))
         self.assertEqual(printed, [6, -1, 3, 10, 6])
+
+    def test_one_mutant_changes_one_line(self):
+        mutant = ("a.c", 6, "drop the statement", "    ;")
+        self.assertEqual(with_line(PROGRAM, mutant), PROGRAM.replace("    value = value + 1;", "    ;"))
+
+
+class Rooms(unittest.TestCase):
+    def pattern_of(self, name, pattern=""):
+        with tempfile.TemporaryDirectory() as root:
+            for path in ("core/trees", "inspect", "tests/core/trees/deep"):
+                os.makedirs(os.path.join(root, path))
+            for path in ("core/trees/tree.c", "tests/core/trees/test_tree.c", "tests/core/trees/scene.c"):
+                open(os.path.join(root, path), "w", encoding="utf-8").close()
+            open(os.path.join(root, "tests/core/trees/deep/test_deep.c"), "w", encoding="utf-8").close()
+            return tests_of(os.path.join(root, name), pattern, root)
+
+    def test_a_room_has_the_tests_of_its_folder(self):
+        self.assertEqual(self.pattern_of("core/trees"), "^(test_deep|test_tree)$")
+        self.assertEqual(self.pattern_of("core/trees/tree.c"), "^(test_deep|test_tree)$")
+
+    def test_other_tests_are_listed_or_chosen(self):
+        self.assertEqual(self.pattern_of("inspect"), "^inspect_answers$")
+        self.assertEqual(self.pattern_of("core/trees", "event"), "event")
+
+    def test_a_room_without_tests_is_refused(self):
+        with self.assertRaises(SystemExit) as refused:
+            self.pattern_of("core/plants")
+        self.assertIn("there are no tests in tests/core/plants", str(refused.exception))
+
+    def test_the_table_counts_what_counts(self):
+        room = types.SimpleNamespace(name="core/trees", tried=lambda: 9, noticed=8, survivors=["one"], same=2)
+        self.assertEqual(table([room])[2:], ["| core/trees | 9 | 8 | 1 | 2 |"])
 
 
 if __name__ == "__main__":

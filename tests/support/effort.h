@@ -6,12 +6,13 @@
 /* Scales tests per build: seeds, frames, entities. Sanitizers make programs three to twenty times
  * slower, and the plain builds find faults in results with all seeds. So each sanitizer build runs what
  * its own kind of fault needs: the address sanitizer every path of memory use, the thread sanitizer the
- * parts that use several threads. effort(plain, address, thread) is a constant expression. */
+ * parts that use several threads. tests/mutation/mutate.py runs each test often and defines QUERN_LITTLE_EFFORT.
+ * effort(plain, address, thread) is a constant expression. */
 
 #if defined(__SANITIZE_THREAD__)
 enum { LOOKS_FOR_RACES_ALONE = 1 };
 #define effort(plain, address, thread) (thread)
-#elif defined(__SANITIZE_ADDRESS__)
+#elif defined(__SANITIZE_ADDRESS__) || defined(QUERN_LITTLE_EFFORT)
 enum { LOOKS_FOR_RACES_ALONE = 0 };
 #define effort(plain, address, thread) (address)
 #else

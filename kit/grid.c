@@ -1104,6 +1104,9 @@ uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float r
 typedef struct ball_path {
     double origin[3], direction[3];
     double length, radius;
+    /* distance from the path within which cells are searched: the radius plus far more than any rounding error of numbers
+     * of this magnitude */
+    double margin;
 } ball_path;
 
 /* Returns the distance along the path of the point closest to the item, or a negative number if the ball misses it. */
@@ -1128,14 +1131,18 @@ static bool init_path(const quern_grid *grid, const float *origin, const float *
     if (!is_finite(grid, origin) || !is_finite(grid, direction) || !(radius >= 0)) return false;
     if (!(length >= 0 && length <= FLT_MAX)) return false;
     *out = (ball_path){.length = (double)length, .radius = (double)radius};
-    double square = 0;
+    double square = 0, largest = out->radius + out->length;
     for (uint32_t axis = 0; axis < grid->dimension_count; axis++) {
         out->origin[axis] = (double)origin[axis];
         out->direction[axis] = (double)direction[axis];
         square += out->direction[axis] * out->direction[axis];
     }
-    for (uint32_t axis = 0; axis < 3 && square > 0; axis++)
+    for (uint32_t axis = 0; axis < 3 && square > 0; axis++) {
+        const double far = (double)grid->cells.counts[axis] * (double)grid->cells.size;
         out->direction[axis] /= sqrt(square);
+        largest = fmax(largest, fabs(out->origin[axis]) + fabs((double)grid->cells.min[axis]) + far);
+    }
+    out->margin = out->radius + largest / (1 << 20);
     return square > 0;
 }
 
@@ -1146,12 +1153,12 @@ typedef struct interval {
 
 /* Finds the cells along an axis in which the ball can touch items on an interval of its path. */
 static void find_cells_along(const quern_grid *grid, const ball_path *ball, interval part, uint32_t axis,
-                             double margin, uint32_t *first, uint32_t *end)
+                             uint32_t *first, uint32_t *end)
 {
     const double a = ball->origin[axis] + part.begin * ball->direction[axis];
     const double b = ball->origin[axis] + part.end * ball->direction[axis];
-    const double least = fmax(fmin(a, b) - margin, -(double)FLT_MAX);
-    const double most = fmin(fmax(a, b) + margin, (double)FLT_MAX);
+    const double least = fmax(fmin(a, b) - ball->margin, -(double)FLT_MAX);
+    const double most = fmin(fmax(a, b) + ball->margin, (double)FLT_MAX);
     *first = quern_grid_cell_along(&grid->cells, axis, (float)least);
     *end = quern_grid_cell_along(&grid->cells, axis, (float)most) + 1;
 }
@@ -1159,28 +1166,17 @@ static void find_cells_along(const quern_grid *grid, const ball_path *ball, inte
 /* Limits an interval to the distances at which the ball can touch items in the cells with this index along an axis.
  * Cells at the border extend to infinity. */
 static interval clip_to_cells(const quern_grid *grid, const ball_path *ball, interval whole, uint32_t axis,
-                              uint32_t cell, double margin)
+                              uint32_t cell)
 {
     const quern_grid_cells *cells = &grid->cells;
     const double begin = (double)cells->min[axis] + (double)cell * (double)cells->size;
-    const double least = cell == 0 ? -INFINITY : begin - margin;
-    const double most = cell + 1 == cells->counts[axis] ? INFINITY : begin + (double)cells->size + margin;
+    const double least = cell == 0 ? -INFINITY : begin - ball->margin;
+    const double most =
+        cell + 1 == cells->counts[axis] ? INFINITY : begin + (double)cells->size + ball->margin;
     const double speed = ball->direction[axis], from = ball->origin[axis];
     if (speed == 0) return from >= least && from <= most ? whole : (interval){1, 0};
     const double a = (least - from) / speed, b = (most - from) / speed;
     return (interval){fmax(whole.begin, fmin(a, b)), fmin(whole.end, fmax(a, b))};
-}
-
-/* Returns the distance from the path within which cells are searched: the radius plus far more than any rounding
- * error of numbers of this magnitude. */
-static double margin_of(const quern_grid *grid, const ball_path *ball)
-{
-    double largest = ball->radius + ball->length;
-    for (uint32_t axis = 0; axis < 3; axis++) {
-        const double far = (double)grid->cells.counts[axis] * (double)grid->cells.size;
-        largest = fmax(largest, fabs(ball->origin[axis]) + fabs((double)grid->cells.min[axis]) + far);
-    }
-    return ball->radius + largest / (1 << 20);
 }
 
 static void add_hits_of_cells(const quern_grid *grid, const ball_path *ball, hit_heap *found, size_t row,
@@ -1202,18 +1198,17 @@ uint32_t quern_grid_ray(const quern_grid *grid, const float *origin, const float
     if (capacity == 0 || grid->item_count == 0 ||
         !init_path(grid, origin, direction, length, radius, &ball))
         return 0;
-    const double margin = margin_of(grid, &ball);
     const interval whole = {0, ball.length};
     uint32_t first[3], end[3];
-    find_cells_along(grid, &ball, whole, 2, margin, &first[2], &end[2]);
+    find_cells_along(grid, &ball, whole, 2, &first[2], &end[2]);
     for (uint32_t z = first[2]; z < end[2]; z++) {
-        const interval in_layer = clip_to_cells(grid, &ball, whole, 2, z, margin);
+        const interval in_layer = clip_to_cells(grid, &ball, whole, 2, z);
         if (in_layer.begin > in_layer.end) continue;
-        find_cells_along(grid, &ball, in_layer, 1, margin, &first[1], &end[1]);
+        find_cells_along(grid, &ball, in_layer, 1, &first[1], &end[1]);
         for (uint32_t y = first[1]; y < end[1]; y++) {
-            const interval in_row = clip_to_cells(grid, &ball, in_layer, 1, y, margin);
+            const interval in_row = clip_to_cells(grid, &ball, in_layer, 1, y);
             if (in_row.begin > in_row.end) continue;
-            find_cells_along(grid, &ball, in_row, 0, margin, &first[0], &end[0]);
+            find_cells_along(grid, &ball, in_row, 0, &first[0], &end[0]);
             add_hits_of_cells(grid, &ball, &found, (size_t)z * grid->cells.counts[1] + y, first[0], end[0]);
         }
     }

@@ -47,13 +47,15 @@ static void record_creates(quern_context *context)
     cr_assert(quern_entity_is_provisional(first) && quern_entity_is_provisional(second));
     cr_assert_not(quern_entity_equal(first, second));
     cr_assert_not(quern_context_is_alive(context, first));
+    must(quern_commands_create(commands, NULL)); /* handles that are not needed */
+    must(quern_commands_create_with(commands, &position, NULL, 1, NULL));
 }
 
 Test(commands, creates_return_distinct_provisional_handles)
 {
     quern_frame_stats stats = run_once(world, record_creates);
-    cr_assert_eq(stats.created_count, 2u);
-    cr_assert_eq(stats_of_world(world).entity_count, 3u);
+    cr_assert_eq(stats.created_count, 4u);
+    cr_assert_eq(stats_of_world(world).entity_count, 5u);
 }
 
 static void use_own_handle(quern_context *context)
@@ -264,9 +266,12 @@ static void use_null_arguments(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     quern_result code = QUERN_ERROR_NULL_ARGUMENT;
-    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create(NULL, NULL));
-    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_with(NULL, &position, NULL, 1, NULL));
-    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_with(commands, NULL, NULL, 1, NULL));
+    quern_entity made[] = {known, known, known};
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create(NULL, &made[0]));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_with(NULL, &position, NULL, 1, &made[1]));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_with(commands, NULL, NULL, 1, &made[2]));
+    for (uint32_t i = 0; i < COUNT_OF(made); i++)
+        cr_assert(quern_entity_is_null(made[i]));
     assert_refused(NULL, code, quern_commands_destroy(NULL, known));
     assert_refused(NULL, code, quern_commands_add(NULL, known, position, NULL));
     assert_refused(NULL, code, quern_commands_remove(NULL, known, position));

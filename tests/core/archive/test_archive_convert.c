@@ -443,6 +443,33 @@ Test(archive_convert, integers_become_the_nearest_float_in_one_step)
     cr_assert_eq(real, 0x1.fffffep63f, "through a double it would be 2 to the power of 64");
 }
 
+static quern_resource register_level(quern_world *world, quern_field_type type, uint32_t size_bytes,
+                                     const void *value)
+{
+    quern_resource resource;
+    must(quern_resource_register(world,
+                                 &(quern_resource_def){.name = "level",
+                                                       .size_bytes = size_bytes,
+                                                       .alignment_bytes = size_bytes,
+                                                       .value = value,
+                                                       .fields = {{.name = "number", .type = type}}},
+                                 &resource));
+    return resource;
+}
+
+Test(archive_convert, a_resource_with_a_number_that_does_not_fit_is_rejected)
+{
+    const quern_resource large = register_level(from, QUERN_FIELD_I32, 4, &(int32_t){-129});
+    const quern_resource small = register_level(to, QUERN_FIELD_I8, 1, &(int8_t){5});
+    save(NULL);
+    must_refuse(INVALID_ARGUMENT, to, load(NULL, NULL));
+    cr_assert_eq(*(const int8_t *)quern_resource_get(to, small), 5);
+    *(int32_t *)quern_resource_get(from, large) = -128;
+    save(NULL);
+    must(load(NULL, NULL));
+    cr_assert_eq(*(const int8_t *)quern_resource_get(to, small), -128);
+}
+
 Test(archive_convert, resource_fields_load_into_an_undescribed_resource_of_the_same_size)
 {
     typedef struct pair {

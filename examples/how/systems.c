@@ -306,11 +306,11 @@ int main(void)
     add_sum(schedule, world);
     add_draw(schedule);
     pause(schedule, true);
+    play(world, schedule, keys);
     add_sets(schedule);
     add_burning(schedule);
-    play(world, schedule, keys);
     load_mod(schedule, world);
-    play(world, schedule, keys);
+    QUERN_MUST(quern_schedule_compile(schedule));
     printf("the test of explode: %s\n", test_explode() == 0 ? "passed" : "failed");
     printf("shuffled runs: %s\n", run_shuffled(0) == run_shuffled(7) ? "equal" : "different");
     quern_schedule_destroy(schedule);

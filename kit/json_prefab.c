@@ -4,7 +4,7 @@
  * the stack. A first pass over them checks everything but values, and lists components and targets. A second one reads
  * the values. quern_prefab_create then makes the prefab, or fails and changes nothing. */
 
-#include "kit/json_reader.h"
+#include "kit/json_reader_internal.h"
 
 #include <quern/enabled.h>
 #include <quern/prefab.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Reads values from JSON: fields by their types, handles as ids or text, and types without described fields as bytes. */
 
-#include "kit/json_reader.h"
+#include "kit/json_reader_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * values. Then entities are created and a second pass records commands for them; one flush applies all commands or none.
  * A flush drops commands that would close a cycle or take a used name, so the first pass checks for both. */
 
-#include "kit/json_reader.h"
+#include "kit/json_reader_internal.h"
 
 #include <quern/bulk.h>
 #include <quern/commands.h>

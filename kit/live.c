@@ -21,7 +21,7 @@
 
 #include "kit/live.h"
 
-#include "kit/live_library.h"
+#include "kit/live_internal.h"
 
 #include <quern/loader.h>
 #include <quern/redefine.h>
@@ -167,7 +167,8 @@ static void *append(const quern_live *live, live_array *array, size_t item_bytes
         const uint32_t capacity = array->capacity > 0 ? 2 * array->capacity : LIVE_LEAST_CAPACITY;
         void *const items = allocate(live, capacity * item_bytes);
         if (items == NULL) {
-            (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "quern_live: no memory for a list of %u items", capacity);
+            (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "quern_live: no memory for a list of %u items",
+                                  capacity);
             return NULL;
         }
         if (array->count > 0) memcpy(items, array->items, array->count * item_bytes);

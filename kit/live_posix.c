@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-#include "kit/live_library.h"
+#include "kit/live_internal.h"
 
 #if !defined(_WIN32)
 

@@ -193,8 +193,9 @@ QUERN_SYSTEM(shrink, (Health, health))
 static void flee(quern_context *context, const quern_view *view)
 {
     Place *places = QUERN_COLUMN(view, 0, Place);
+    const uint32_t count = view->count;
     (void)context;
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t i = 0; i < count; i++)
         places[i].x += 1;
 }
 

@@ -34,6 +34,7 @@
  *     source.h     origins from which the library reads
  *     history.h    saving and restoring the last frames of a world
  *     replay.h     recording frames and running them again
+ *     loader.h     for libraries that load code: answers what set-up code registers and adds
  *     redefine.h   other definitions for registered types while their world lives
  *     hardware.h   hardware counters
  *

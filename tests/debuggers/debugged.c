@@ -82,6 +82,7 @@ int main(void)
     check(QUERN_REGISTER_TAGS(scene.world, Tall));
     create(&scene, quern_component_find(scene.world, "Place"));
     quern_world_destroy(other);
+    other = NULL; /* the memory behind it may still look like a world */
     const quern_query_def def = {
         .name = "places",
         .terms = {quern_term_write(scene.place),

@@ -30,7 +30,7 @@ static void spawn(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     for (uint64_t i = 0; i < 10; i++)
-        quern_commands_create_with(commands, &number, (const void *[]){&i}, 1);
+        record_entity_with(commands, &number, (const void *[]){&i}, 1);
     cr_assert(quern_context_emit(context, note, &(uint64_t){1}, 1));
 }
 

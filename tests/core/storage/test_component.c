@@ -511,7 +511,7 @@ Test(component, invalid_resources_fail)
     quern_resource_def over_aligned = resource_def_of("grid", 128);
     over_aligned.alignment_bytes = 128;
     must_refuse(LAYOUT_MISMATCH, world, try_resource(resource_def_of("score", 8)));
-    must_refuse(LAYOUT_MISMATCH, world, try_resource(resource_def_of("score", 0)));
+    must_refuse(INVALID_ARGUMENT, world, try_resource(resource_def_of("score", 0)));
     must_refuse(INVALID_ARGUMENT, world, try_resource(resource_def_of("grid", 0)));
     must_refuse(INVALID_ARGUMENT, world, try_resource(resource_def_of("", 4)));
     must_refuse(BAD_ALIGNMENT, world, try_resource(misaligned));

@@ -12,6 +12,8 @@ size_t strlen(const char *text);
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t bytes);
 char *strchr(const char *text, int character);
+char *strpbrk(const char *text, const char *characters);
+size_t strcspn(const char *text, const char *characters);
 char *strrchr(const char *text, int character);
 char *strstr(const char *text, const char *part);
 char *strncpy(char *to, const char *from, size_t bytes);

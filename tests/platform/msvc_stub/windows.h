@@ -31,6 +31,9 @@
 #define FILE_ATTRIBUTE_NORMAL             128
 #define FILE_TYPE_CHAR                    2
 #define FILE_TYPE_PIPE                    3
+#define FILE_ATTRIBUTE_DIRECTORY          16
+#define ERROR_ALREADY_EXISTS              183
+#define MAX_PATH                          260
 typedef int BOOL;
 typedef long LONG, HRESULT;
 typedef unsigned long DWORD, ULONG;
@@ -96,3 +99,17 @@ BOOL MoveFileExW(const wchar_t *from, const wchar_t *to, DWORD flags);
 HANDLE CreateFileW(const wchar_t *path, DWORD access, DWORD share, void *security, DWORD disposition,
                    DWORD flags, HANDLE template);
 DWORD GetFileType(HANDLE file);
+typedef enum { GetFileExInfoStandard } GET_FILEEX_INFO_LEVELS;
+typedef struct {
+    DWORD dwFileAttributes;
+    FILETIME ftCreationTime, ftLastAccessTime, ftLastWriteTime;
+    DWORD nFileSizeHigh, nFileSizeLow;
+} WIN32_FILE_ATTRIBUTE_DATA;
+BOOL GetFileAttributesExA(const char *path, GET_FILEEX_INFO_LEVELS level, LPVOID data);
+DWORD GetTempPathA(DWORD bytes, char *path);
+DWORD GetCurrentProcessId(void);
+BOOL CreateDirectoryA(const char *path, void *security);
+BOOL RemoveDirectoryA(const char *path);
+BOOL DeleteFileA(const char *path);
+HMODULE LoadLibraryA(const char *path);
+BOOL FreeLibrary(HMODULE module);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_KIT_JSON_READER_H
-#define QUERN_KIT_JSON_READER_H
+#ifndef QUERN_KIT_JSON_READER_INTERNAL_H
+#define QUERN_KIT_JSON_READER_INTERNAL_H
 
 /* What reads values from JSON, for values, worlds and prefabs. An error changes nothing, and its message has the line and
  * column of the innermost item that it is about (`place` of the reader). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_KIT_LIVE_LIBRARY_H
-#define QUERN_KIT_LIVE_LIBRARY_H
+#ifndef QUERN_KIT_LIVE_INTERNAL_H
+#define QUERN_KIT_LIVE_INTERNAL_H
 
 /* Shared libraries and their files, as the operating system has them: live_posix.c and live_windows.c. Calls that
  * can fail set the error message (quern_error_set) and return its code. */

@@ -880,6 +880,7 @@ struct quern_load_session {
     quern__archive_position position; /* the messages that were read */
     quern__archived_types types;      /* of all messages so far */
     quern__call_memory memory;        /* memory of one message */
+    uint64_t layout_count;            /* that of the world when the session was created */
 };
 
 static quern_result create(quern_world *world, const quern_load_def *def, quern_load_session **out_session)
@@ -899,7 +900,8 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
     quern_load_session *session =
         quern__allocate(&world->storage.allocator, sizeof *session, _Alignof(quern_load_session));
     if (session != NULL) {
-        *session = (quern_load_session){.world = world, .def = *def, .extra_count = extra_count};
+        *session = (quern_load_session){
+            .world = world, .def = *def, .extra_count = extra_count, .layout_count = world->layout_count};
         if (!quern__call_memory_init(&session->memory, &world->storage.allocator)) {
             quern__release(&world->storage.allocator, session, sizeof *session,
                            _Alignof(quern_load_session));
@@ -936,6 +938,8 @@ static quern_result read_message(quern_load_session *session, quern_source sourc
     quern_world *world = session->world;
     const uint32_t known_count = session->types.count;
     quern_result result = quern__world_check_unlocked(world, "quern_load_session_read");
+    if (result == QUERN_OK)
+        result = quern__redefine_check_since(world, session->layout_count, "the session");
     if (result != QUERN_OK) return result;
     quern__image image = {.def = &session->def,
                           .report = report,

@@ -681,6 +681,7 @@ struct quern_save_session {
     quern__saving saving;
     quern_save_def def;
     quern__call_memory memory; /* memory of one message */
+    uint64_t layout_count;     /* that of the world when the session was created */
 };
 
 static quern_result fail_memory(void)
@@ -699,6 +700,7 @@ static quern_result create(quern_world *world, const quern_save_def *def, quern_
     session->def = def != NULL ? *def : (quern_save_def){0};
     result = quern__saving_init(&session->saving, world, &session->def);
     session->saving.is_session = true;
+    session->layout_count = world->layout_count;
     if (result == QUERN_OK && !quern__call_memory_init(&session->memory, allocator)) {
         quern__saving_release(&session->saving);
         result = fail_memory();
@@ -736,6 +738,8 @@ static quern_result write_list(quern_save_session *session, const quern_archive 
         result = quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "the list belongs to another world than the session: create a session for its world");
+    if (result == QUERN_OK)
+        result = quern__redefine_check_since(world, session->layout_count, "the session");
     if (result != QUERN_OK) return result;
     quern__world_set_locked(world, true); /* the sink may call a function of the program */
     result = quern__archive_write(archive, &session->saving, sink);

@@ -280,6 +280,15 @@ quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
     return QUERN_OK;
 }
 
+quern_result quern__redefine_check_since(const quern_world *world, uint64_t layout_count, const char *what)
+{
+    if (QUERN__LIKELY(world->layout_count == layout_count)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "a type of the world was redefined with another layout since %s was created: create another one",
+        what);
+}
+
 quern_result quern__redefine_check_history(const quern_world *world)
 {
     if (world->history == NULL || world->history_frames(world->history, false) != UINT32_MAX)

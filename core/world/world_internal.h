@@ -252,6 +252,10 @@ quern_result quern__redefine_begin(quern__redefinition *it, quern_result result,
 quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
                                  quern_redefine_report *report);
 
+/* Checks that no layout has changed since an object was created that has described types to a reader or keeps
+ * conversions to them. layout_count: that of the world then; what: "the session" or the like. Errors: INVALID_ARGUMENT. */
+quern_result quern__redefine_check_since(const quern_world *world, uint64_t layout_count, const char *what);
+
 /* Drops what histories keep of the world, which has the old layout. Before a conversion, while the type of the world is
  * the old one; the first call checks. Errors of the first: INVALID_ARGUMENT. */
 quern_result quern__redefine_check_history(const quern_world *world);

@@ -47,7 +47,7 @@ typedef struct quern_redefine_def {
 typedef struct quern_redefine_report {
     bool is_converted; /**< Whether the layouts differ, so that values were converted. */
     uint64_t
-        value_count; /**< Number of converted values: of entities, prefabs, waiting commands and events, ... */
+        value_count; /**< Number of converted values: of entities, prefabs, events, reactions, a resource. */
     uint64_t
         shortened_count; /**< Number of texts that were longer than the new field, and end earlier now. */
     uint32_t added_field_count;   /**< Fields that only the new definition has. */
@@ -66,19 +66,24 @@ typedef struct quern_redefine_report {
  * where they are, byte by byte. What they own must then suit the new hooks: memory from an allocator of an unloaded
  * module does not. The default value of the old definition is destroyed by its hooks; that of the new one is copied.
  *
+ * Otherwise all values are converted, by how->migrate or by the rules of quern_world_load, and a change filter sees the
+ * component as changed. Addresses of values, iterations and views become invalid. Frames of a history are dropped with a
+ * warning, and sessions of archives and recorders of replays refuse to go on. A tag stays a tag.
+ *
  * The identity of the type (type_id) becomes that of the definition, if it has one.
  *
  * Errors, with nothing changed: NULL_ARGUMENT, WORLD_LOCKED (also in exclusive systems), UNKNOWN_COMPONENT,
- * INVALID_ARGUMENT (another name; a component that the world manages), LAYOUT_MISMATCH (values cannot be
- * converted; flags or required components differ; the type_id is that of another component), and those of
- * quern_component_register. Threads: main, between frames. */
+ * INVALID_ARGUMENT (another name; a component that the world manages; a rename of a missing field; a number that does
+ * not fit; waiting commands with values of the component; deltas of a history), LAYOUT_MISMATCH (values cannot be
+ * converted; flags or required components differ; the type_id is that of another component), COMPONENT_TOO_LARGE (of an
+ * entity), and those of quern_component_register. Threads: main, between frames. */
 QUERN_API quern_result quern_component_redefine(quern_world *world, quern_component component,
                                                 const quern_component_def *def,
                                                 const quern_redefine_def *how,
                                                 quern_redefine_report *out_report);
 
-/** Gives a resource another definition. It keeps its value; def->value is ignored. Otherwise as
- * quern_component_redefine. Errors: as quern_component_redefine, with UNKNOWN_RESOURCE. Threads: main, between
+/** Gives a resource another definition. It keeps its value; def->value is ignored. With another layout, the value gets
+ * another address, and bytes that no field describes are lost. Otherwise as quern_component_redefine. Errors: as quern_component_redefine, with UNKNOWN_RESOURCE. Threads: main, between
  * frames. */
 QUERN_API quern_result quern_resource_redefine(quern_world *world, quern_resource resource,
                                                const quern_resource_def *def, const quern_redefine_def *how,

@@ -300,8 +300,9 @@ struct quern_replay_recorder {
     quern__byte_writer payload;
     bool has_begun;
     uint64_t block_number;
-    uint64_t frame;       /* number of the next frame */
-    quern_result failure; /* error that ended the recording, or QUERN_OK */
+    uint64_t frame;        /* number of the next frame */
+    quern_result failure;  /* error that ended the recording, or QUERN_OK */
+    uint64_t layout_count; /* that of the world when the recorder was created */
 };
 
 /* ---------------------------------------------------------------------------------------- creating */
@@ -346,7 +347,8 @@ static quern_result create(quern_schedule *schedule, quern_sink sink, const quer
                                 .detail = def->detail,
                                 .entity_interval = def->entity_interval != 0 ? def->entity_interval : 1,
                                 .inputs = inputs,
-                                .payload = {.allocator = allocator}};
+                                .payload = {.allocator = allocator},
+                                .layout_count = schedule->plan.world->layout_count};
     *out_recorder = recorder;
     return QUERN_OK;
 }
@@ -470,6 +472,10 @@ quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jo
     QUERN__NEED(recorder);
     quern_schedule *schedule = recorder->schedule;
     quern_result result = quern__world_check_unlocked(recorder->inputs.world, __func__);
+    if (result == QUERN_OK)
+        result = quern__in_call(
+            quern__redefine_check_since(recorder->inputs.world, recorder->layout_count, "the recorder"),
+            __func__);
     if (result != QUERN_OK) return result;
     const uint64_t frame_index = schedule->frame_index;
     begin(recorder);

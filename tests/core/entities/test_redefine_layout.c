@@ -447,3 +447,92 @@ Test(redefine_layout, without_memory_nothing_changes)
     must(quern_schedule_run(schedule, NULL, 0));
     quern_schedule_destroy(schedule);
 }
+
+Test(redefine_layout, objects_that_know_the_old_layout_refuse_to_go_on)
+{
+    quern_byte_buffer bytes = {0}, recorded = {0};
+    quern_save_session *saving;
+    quern_load_session *loading;
+    quern_archive *list;
+    quern_schedule *schedule;
+    quern_replay_recorder *recorder;
+    const quern_entity entity = setup_entity_with(world, &unit, 1);
+    must(quern_archive_create(world, &list));
+    must(quern_archive_append(list, &entity, 1));
+    must(quern_save_session_create(world, NULL, &saving));
+    must(quern_load_session_create(world, NULL, &loading));
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_replay_recorder_create(schedule, quern_sink_bytes(&recorded),
+                                      &(quern_replay_recorder_def){.entity_interval = 1}, &recorder));
+    must(quern_save_session_write(saving, list, quern_sink_bytes(&bytes)));
+    must(
+        quern_load_session_read(loading, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, 0, NULL));
+    must(quern_replay_record(recorder, NULL, 0));
+    quern_component_def def = old_def();
+    def.fields[0].unit = "m"; /* the layout stays */
+    must(quern_component_redefine(world, unit, &def, NULL, NULL));
+    must(quern_save_session_write(saving, list, quern_sink_bytes(&bytes)));
+    must(quern_replay_record(recorder, NULL, 0));
+    def = new_def();
+    must(quern_component_redefine(world, unit, &def, &renamed, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_save_session_write(saving, list, quern_sink_bytes(&bytes)));
+    must_refuse(
+        INVALID_ARGUMENT, world,
+        quern_load_session_read(loading, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_replay_record(recorder, NULL, 0));
+    must(quern_replay_finish(recorder));
+    quern_schedule_destroy(schedule);
+    quern_save_session_destroy(saving);
+    quern_load_session_destroy(loading);
+    quern_archive_destroy(list);
+    quern_byte_buffer_release(&bytes);
+    quern_byte_buffer_release(&recorded);
+}
+
+Test(redefine_layout, deltas_of_a_history_refuse_it)
+{
+    quern_history *history;
+    quern_delta *delta;
+    setup_entity_with(world, &unit, 1);
+    must(quern_history_create(world, NULL, &history));
+    must(quern_history_save(history, 1, NULL));
+    must(quern_history_save(history, 2, NULL));
+    must(quern_delta_create(history, 1, 2, &delta));
+    const quern_component_def def = new_def();
+    must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, unit, &def, &renamed, NULL));
+    quern_delta_destroy(delta);
+    captured_reports reports;
+    capture_reports(&reports);
+    must(quern_component_redefine(world, unit, &def, &renamed, NULL));
+    quern_history_destroy(history);
+}
+
+static void count_changed(quern_query *query, uint32_t *out_count)
+{
+    quern_query_iterator iterator = quern_query_iterate(query);
+    *out_count = 0;
+    while (quern_query_next(&iterator))
+        *out_count += iterator.view.count;
+}
+
+Test(redefine_layout, change_filters_see_the_component_as_changed_and_others_as_before)
+{
+    const quern_component list[] = {unit, other};
+    for (uint32_t i = 0; i < 1000; i++)
+        setup_entity_with(world, list, 2);
+    quern_query *of_unit = setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(unit))}, 1),
+                *of_other =
+                    setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(other))}, 1);
+    uint32_t unit_count, other_count;
+    count_changed(of_unit, &unit_count);
+    count_changed(of_other, &other_count);
+    cr_assert_eq(unit_count, 1000);
+    count_changed(of_unit, &unit_count);
+    cr_assert_eq(unit_count, 0);
+    const quern_component_def def = new_def();
+    must(quern_component_redefine(world, unit, &def, &renamed, NULL));
+    count_changed(of_unit, &unit_count);
+    count_changed(of_other, &other_count);
+    cr_assert_eq(unit_count, 1000);
+    cr_assert_eq(other_count, 0);
+}

@@ -63,6 +63,13 @@ void quern__reactions_sort_subscriptions(quern__storage *storage)
     (void)storage;
 }
 
+quern_result quern__reactions_check_hooks(const quern__storage *storage, uint32_t component_index,
+                                          const quern__type *type)
+{
+    (void)storage, (void)component_index, (void)type;
+    return QUERN_OK;
+}
+
 quern_result quern__reactions_prepare_conversion(const quern__storage *storage,
                                                  const quern__archetype *source,
                                                  const quern__archetype *target, quern__type_change *change)

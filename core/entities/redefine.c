@@ -158,6 +158,8 @@ static quern_result convert(quern_world *world, quern__redefinition *redefinitio
     quern__type_change *change = &redefinition->change;
     conversion it = {.world = world, .change = change};
     quern_result result = quern__recorders_check_layout_change(storage, change->component_index);
+    if (result == QUERN_OK)
+        result = quern__reactions_check_hooks(storage, change->component_index, change->type);
     if (result == QUERN_OK) result = prepare_archetypes(&it);
     if (result == QUERN_OK) result = prepare_prefabs(&it);
     if (result != QUERN_OK) {

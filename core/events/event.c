@@ -183,6 +183,12 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
     quern_result result = QUERN_OK;
     uint32_t part_count = 0;
     bool has_room = true;
+    if (world->failed_schedule_count > 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the last frame of a schedule has failed, so events '%s' may not be published yet: run "
+            "a frame of that schedule first",
+            channel->type.name);
     for (uint32_t i = channel->head; i < channel->batches.count && result == QUERN_OK && has_room; i++) {
         const quern__event_batch *batch = &channel->batches.items[i];
         result = quern__type_change_check(&it->change, batch->values, batch->count);

@@ -93,6 +93,12 @@ quern_result quern__prefab_check_conversion(const quern__prefab *prefab, quern__
             bytes += quern__align_up((size_t)group->width * size_bytes, PREFAB_ALIGNMENT_BYTES);
             if (!changes) continue;
             has_values = true;
+            if (change->type->hooks.destroy != NULL && change->type->hooks.copy == NULL)
+                return quern__fail(
+                    QUERN_ERROR_INVALID_ARGUMENT,
+                    "a prefab has values of '%s', which gets a destroy hook and no copy hook: give "
+                    "the type a copy hook, or destroy the prefab first",
+                    change->old.name);
             const quern_result result = quern__type_change_check(change, column->values, group->width);
             if (result != QUERN_OK) return result;
         }

@@ -462,6 +462,28 @@ void quern__reactions_trim(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------------ conversion */
 
+quern_result quern__reactions_check_hooks(const quern__storage *storage, uint32_t component_index,
+                                          const quern__type *type)
+{
+    const bool is_copied_once = type->hooks.destroy != NULL && type->hooks.copy == NULL;
+    for (uint32_t i = 0; i < storage->reactions->list.count; i++) {
+        const quern__reaction *reaction = storage->reactions->list.items[i];
+        for (uint32_t k = 0; reaction != NULL && k < reaction->term_count; k++) {
+            const quern_term *term = &reaction->terms[k];
+            if (quern__component_index(term->component) != component_index) continue;
+            if (!(term->old && quern__hooks_own_resources(&type->hooks)) &&
+                !(is_copied_once && has_access(term) && requests(reaction, QUERN_REACT_REMOVED)))
+                continue;
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "a reaction reads old values of '%s', or values of removed entities, which the hooks of "
+                "its new definition do not allow: add a copy hook, or end the reaction first",
+                type->name);
+        }
+    }
+    return QUERN_OK;
+}
+
 /* Returns the index, among the columns of copies, of the column of a component; column_count if there is none. */
 static uint32_t copied_column(const quern__subscription *subscription, uint32_t component_index)
 {

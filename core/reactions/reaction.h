@@ -378,6 +378,11 @@ void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *r
 bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
                            const quern__archetype *archetype);
 
+/* Checks that reactions can copy values of a component that gets other hooks, as adding them did. Errors:
+ * INVALID_ARGUMENT. */
+quern_result quern__reactions_check_hooks(const struct quern__storage *storage, uint32_t component_index,
+                                          const quern__type *type);
+
 /* Conversion of what is pending in an archetype to an archetype with the same components, of which one has another
  * layout. The first function checks the values, and reserves memory in the subscriptions of the target. The second one
  * converts; it must precede quern__rows_convert, and the target must have its rows. Errors of the first:

@@ -802,6 +802,9 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     quern__world_set_locked(schedule->plan.world, false);
     schedule->is_running = false;
     count_frame(schedule, UINT32_MAX);
+    const bool has_failed = result != QUERN_OK;
+    schedule->plan.world->failed_schedule_count += (uint32_t)has_failed - (uint32_t)schedule->has_failed;
+    schedule->has_failed = has_failed;
     const quern_result end = result == QUERN_OK ? finish_frame(schedule, &report) : result;
     forget_refusals(schedule);
     return end;

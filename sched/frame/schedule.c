@@ -135,6 +135,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
+    schedule->plan.world->failed_schedule_count -= schedule->has_failed;
     quern_schedule **link = &schedule->plan.world->first_schedule;
     while (*link != schedule)
         link = &(*link)->next_schedule;

@@ -134,6 +134,7 @@ struct quern_schedule {
     bool is_observed;        /* the observer observes the current frame */
     bool has_command_counts; /* some system's command_count must be cleared for the next frame */
     bool has_history;        /* a history saves the schedule (sched/history) */
+    bool has_failed;         /* the last frame has failed */
     uint64_t turn;        /* of the phase: number of the frame, or of its step (quern_system_def.every) */
     uint64_t frame_index; /* index of the current frame, or between frames of the next one */
     double delta_seconds;

@@ -536,3 +536,39 @@ Test(redefine_layout, change_filters_see_the_component_as_changed_and_others_as_
     cr_assert_eq(unit_count, 1000);
     cr_assert_eq(other_count, 0);
 }
+
+static void release_nothing(void *values, uint32_t count, void *user_data)
+{
+    (void)values, (void)count, (void)user_data;
+}
+
+static void ignore_view(quern_context *context, const quern_view *view)
+{
+    (void)context, (void)view;
+}
+
+Test(redefine_layout, hooks_that_prefabs_and_reactions_do_not_allow_refuse_it)
+{
+    quern_component_def def = old_def();
+    def.hooks.destroy = release_nothing;
+    quern_prefab prefab;
+    const quern_entity captured = setup_entity_with(world, &unit, 1);
+    must(quern_prefab_capture(world, captured, &prefab));
+    must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, unit, &def, NULL, NULL));
+    must(quern_prefab_destroy(world, prefab));
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_schedule *schedule;
+        must(quern_schedule_create(world, NULL, &schedule));
+        must(quern_schedule_add_system(
+            schedule,
+            &(quern_system_def){.name = "reaction",
+                                .run = ignore_view,
+                                .terms = {i == 0 ? quern_term_old(unit) : quern_term_read(unit)},
+                                .reacts_to = i == 0 ? QUERN_REACT_SET : QUERN_REACT_REMOVED},
+            NULL));
+        must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, unit, &def, NULL, NULL));
+        quern_schedule_destroy(schedule);
+    }
+    must(quern_component_redefine(world, unit, &def, NULL, NULL)); /* the values stay, and get a hook */
+    must(quern_entity_destroy(world, captured));
+}

@@ -106,7 +106,8 @@ static void draw_sparks(const Host *host, void (*put)(void *canvas, float x, flo
     quern_query_iterator it = quern_query_iterate(sparks);
     while (quern_query_next(&it)) {
         const char *const values = quern_view_read(&it.view, 0);
-        for (uint32_t i = 0; i < it.view.count; i++) {
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++) {
             float x, y;
             memcpy(&x, values + (size_t)i * info.size_bytes + x_offset, sizeof x);
             memcpy(&y, values + (size_t)i * info.size_bytes + y_offset, sizeof y);

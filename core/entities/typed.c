@@ -76,7 +76,8 @@ quern_result quern__world_get_type(quern_world *world, const quern_value *type, 
         result = find(&world->storage.components, type, macro, out_component);
     }
     if (result != QUERN_OK || out_component->bits != 0) return result;
-    return has_size ? quern_component_register(world, &def, out_component) : fail_unknown(&world->storage.components, type, macro);
+    return has_size ? quern_component_register(world, &def, out_component)
+                    : fail_unknown(&world->storage.components, type, macro);
 }
 
 static quern_result find_recorded(quern_commands *commands, const quern_value *type, const char *macro,

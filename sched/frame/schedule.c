@@ -373,15 +373,18 @@ quern_result quern_schedule_replace_system(quern_schedule *schedule, quern_syste
     return result;
 }
 
-quern_result quern_schedule_move_system(quern_schedule *schedule, quern_system handle, quern_system previous)
+quern_result quern_schedule_move_system(quern_schedule *schedule, quern_system handle,
+                                        quern_system previous)
 {
     quern__system *system, *other = NULL;
     quern_result result = find_system(schedule, handle, __func__, &system);
-    if (result == QUERN_OK && previous.bits != 0) result = find_system(schedule, previous, __func__, &other);
+    if (result == QUERN_OK && previous.bits != 0)
+        result = find_system(schedule, previous, __func__, &other);
     if (result == QUERN_OK && system == other)
-        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                             "%s: the system '%s' cannot stand behind itself: give another one, or null for the beginning",
-                             __func__, system->name);
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the system '%s' cannot stand behind itself: give another one, or null for the beginning",
+            __func__, system->name);
     if (result == QUERN_OK) result = begin_change(schedule, __func__);
     if (result != QUERN_OK) return result;
     quern__guards_forget(schedule);

@@ -514,7 +514,7 @@ void quern__plan_move_system(quern__plan *plan, quern__system *system, const que
 {
     quern__compile_forget(plan, NULL);
     uint32_t place = system->index;
-    const uint32_t target = previous == NULL           ? 0
+    const uint32_t target = previous == NULL          ? 0
                             : previous->index < place ? previous->index + 1
                                                       : previous->index;
     for (; place != target; place = system->index) {

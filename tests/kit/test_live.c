@@ -119,7 +119,8 @@ static void update_is_refused(quern_result expected, const char *text)
     cr_assert_eq(result, expected, "%s: %s", quern_result_string(result), quern_error_message());
     cr_expect_eq(count, 0);
     cr_expect_not_null(strstr(quern_error_message(), text), "%s", quern_error_message());
-    cr_expect_not_null(strstr(quern_error_message(), "quern_live_update: module '"), "%s", quern_error_message());
+    cr_expect_not_null(strstr(quern_error_message(), "quern_live_update: module '"), "%s",
+                       quern_error_message());
     cr_expect_eq(error_count, errors + 1, "each failure is told once");
     cr_expect_eq(quern_world_hash(world), hash);
     update(0); /* not tried again before the file changes */
@@ -231,8 +232,8 @@ Test(live, a_system_keeps_its_handle_and_state_and_a_new_one_its_place)
     must(quern_schedule_set_system_enabled(schedule, move, true));
     cr_expect_eq(info(0).added_count, 1);
     cr_expect_eq(info(0).converted_count, 1);
-    cr_expect_not_null(strstr(info(0).report, "component 'Place': 1 values converted, 1 fields added"), "%s",
-                       info(0).report);
+    cr_expect_not_null(strstr(info(0).report, "component 'Place': 1 values converted, 1 fields added"),
+                       "%s", info(0).report);
     frame();
     /* lift stands behind move and before last, as load adds them, and not at the end */
     cr_expect_eq(value_of(entity, "y"), 11);
@@ -262,10 +263,11 @@ Test(live, a_program_that_always_had_the_code_has_the_same_hash)
         quern_live *other_live;
         must(quern_schedule_create(apart, NULL, &other_schedule));
         must(quern_live_create(
-            &(quern_live_def){.world = apart, .schedule = other_schedule, .handler = on_message}, &other_live));
+            &(quern_live_def){.world = apart, .schedule = other_schedule, .handler = on_message},
+            &other_live));
         must(quern_live_add(other_live, game, NULL));
-        must(quern_world_load(apart, (quern_source){.memory = saved.bytes, .memory_bytes = saved.size_bytes}, NULL,
-                              NULL));
+        must(quern_world_load(
+            apart, (quern_source){.memory = saved.bytes, .memory_bytes = saved.size_bytes}, NULL, NULL));
         must(quern_schedule_run(other_schedule, NULL, 0.25));
         must(quern_schedule_run(other_schedule, NULL, 0.25));
         cr_expect_eq(quern_world_hash(apart), quern_world_hash(world), "step %zu", step);
@@ -280,9 +282,11 @@ Test(live, values_with_hooks_outlive_the_code_that_made_them)
 {
     put(game, "first");
     must(quern_live_add(live, game, NULL));
-    const quern_component components[] = {quern_component_find(world, "Place"), quern_component_find(world, "Name")};
+    const quern_component components[] = {quern_component_find(world, "Place"),
+                                          quern_component_find(world, "Name")};
     quern_entity entity;
-    must(quern_entity_create_with(world, components, NULL, 2, &entity)); /* the default value: copied by the hook */
+    must(quern_entity_create_with(world, components, NULL, 2,
+                                  &entity)); /* the default value: copied by the hook */
     cr_expect_gt(told(COPIED_COUNT), 0);
     for (int i = 0; i < 20; i++) {
         put(game, i % 2 == 0 ? "faster" : "first");
@@ -302,8 +306,8 @@ Test(live, a_library_stays_while_a_type_has_hooks_in_it)
     put(game, "first");
     must(quern_live_add(live, game, NULL));
     quern_entity entity;
-    must(quern_entity_create_with(world, (const quern_component[]){quern_component_find(world, "Name")}, NULL, 1,
-                                  &entity));
+    must(quern_entity_create_with(world, (const quern_component[]){quern_component_find(world, "Name")},
+                                  NULL, 1, &entity));
     put(game, "leaner"); /* does not register Name */
     update(1);
     cr_expect_eq(info(0).removed_count, 1);
@@ -362,8 +366,9 @@ Test(live, a_system_that_the_program_names_is_not_removed)
     const quern_system before = quern_schedule_previous_system(schedule, count);
     put(game, "leaner");
     update_is_refused(QUERN_ERROR_UNKNOWN_SYSTEM, "'count'");
-    cr_expect_eq(quern_schedule_previous_system(schedule, quern_schedule_find_system(schedule, "count")).bits,
-                 before.bits);
+    cr_expect_eq(
+        quern_schedule_previous_system(schedule, quern_schedule_find_system(schedule, "count")).bits,
+        before.bits);
     frame();
     cr_expect_eq(told(COUNT_TOTAL), 1);
     cr_expect_eq(quern_live_remove(live, "game"), QUERN_ERROR_UNKNOWN_SYSTEM);
@@ -376,7 +381,8 @@ Test(live, two_definitions_of_one_type_are_refused)
     put(game, "first");
     must(quern_live_add(live, game, NULL));
     put(game, "twice");
-    update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH, "component 'Place' has another definition in module 'game'");
+    update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH,
+                      "component 'Place' has another definition in module 'game'");
 }
 
 Test(live, files_that_are_no_modules_are_refused)
@@ -465,7 +471,9 @@ Test(live, a_frame_is_not_interrupted)
     put(game, "first");
     must(quern_live_add(live, game, NULL));
     must(quern_schedule_add_system(
-        schedule, &(quern_system_def){.name = "inside", .begin = update_inside, .flags = QUERN_SYSTEM_EXCLUSIVE}, NULL));
+        schedule,
+        &(quern_system_def){.name = "inside", .begin = update_inside, .flags = QUERN_SYSTEM_EXCLUSIVE},
+        NULL));
     put(game, "faster");
     frame();
     cr_expect_eq(info(0).version, 1);
@@ -486,7 +494,8 @@ Test(live, modules_share_a_type)
     frame();
     cr_expect_eq(told(COUNT_TOTAL), 1001);
     put(game, "wider"); /* more has the old layout */
-    update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH, "component 'Place' has another definition in module 'more'");
+    update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH,
+                      "component 'Place' has another definition in module 'more'");
     put(more, "foreign"); /* the file of game, which was refused, counts again */
     update(2);
     cr_expect_eq(value_of(entity, "z"), 0);

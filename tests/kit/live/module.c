@@ -164,9 +164,9 @@ static void release_owned(void *object)
 static quern_result register_types(quern_live_module *module)
 {
     static const Name unnamed = {"unnamed"};
-    const quern_component_def def = {QUERN_TYPE(Name),
-                                     .hooks = {construct_names, copy_names, move_names, destroy_names, NULL},
-                                     .default_value = &unnamed};
+    const quern_component_def def = {
+        QUERN_TYPE(Name), .hooks = {construct_names, copy_names, move_names, destroy_names, NULL},
+        .default_value = &unnamed};
     QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, PLACE_FIELDS));
     if (LIVE_VARIANT != leaner && LIVE_VARIANT != other && LIVE_VARIANT != foreign)
         QUERN_TRY(quern_component_register(module->world, &def, &name));
@@ -177,10 +177,12 @@ static quern_result register_types(quern_live_module *module)
 static quern_result add_systems(quern_schedule *schedule)
 {
     const quern_resource_access writes = {told, QUERN_ACCESS_WRITE};
-    const quern_system_def counted = {.name = "count", .begin = count, .resources = {writes}, .emits = {bump}};
+    const quern_system_def counted = {
+        .name = "count", .begin = count, .resources = {writes}, .emits = {bump}};
     const quern_system_def waved = {.name = "wave", .begin = wave, .resources = {writes}};
     const quern_system_def lifted = {.name = "lift", .run = lift, .terms = {quern_term_write(place)}};
-    if (LIVE_VARIANT == other || LIVE_VARIANT == foreign) return quern_schedule_add_system(schedule, &waved, NULL);
+    if (LIVE_VARIANT == other || LIVE_VARIANT == foreign)
+        return quern_schedule_add_system(schedule, &waved, NULL);
     if (LIVE_VARIANT == circular)
         QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}, .after = {"last"}));
     else
@@ -203,7 +205,8 @@ static quern_result load(quern_live_module *module)
     QUERN_TRY(add_systems(module->schedule));
     if (LIVE_VARIANT == refusing)
         return quern_error_set(QUERN_ERROR_UNAVAILABLE, "the module needs another planet");
-    return LIVE_VARIANT == twice ? QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, x) : QUERN_OK;
+    return LIVE_VARIANT == twice ? QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, x)
+                                 : QUERN_OK;
 }
 
 static void leave(quern_live_module *module)

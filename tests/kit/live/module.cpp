@@ -45,12 +45,10 @@ static quern_result load(quern_live_module *raw)
     module.component<game::Label>();
     module.resource<game::Score>();
     auto captured = std::make_shared<std::string>("captured by a lambda, longer than a small string");
-    module.add(
-        "label",
-        [captured](game::Label &label, const game::Place &place) {
-            label.text = *captured;
-            label.length = LIVE_VARIANT * 100 + place.x;
-        });
+    module.add("label", [captured](game::Label &label, const game::Place &place) {
+        label.text = *captured;
+        label.length = LIVE_VARIANT * 100 + place.x;
+    });
     module.add_once(
         "score",
         [](quern::context context) {

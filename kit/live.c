@@ -185,8 +185,10 @@ static void release_array(const quern_live *live, live_array *array, size_t item
 }
 
 #define ITEM(array, type, i) (((type *)(array).items)[i])
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a type and a declarator */
 #define FOR_EACH(type, item, array) \
     for (type *item = (array).items; item != NULL && item < (type *)(array).items + (array).count; item++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static void say(const quern_live *live, quern_log_level level, const char *format, ...) QUERN__FORMAT(3, 4);
 static void say(const quern_live *live, quern_log_level level, const char *format, ...)
@@ -818,15 +820,16 @@ static void note_change(const live_change *change, const quern_redefine_report *
 }
 
 static quern_result redefine_type(const quern_live *live, const live_known *known,
-                                  const live_definition *def, quern_redefine_report *out_report)
+                                  const live_definition *def, const quern_redefine_def *how,
+                                  quern_redefine_report *out_report)
 {
     if (known->kind == QUERN_TYPE_COMPONENT)
-        return quern_component_redefine(live->world, (quern_component){known->bits}, &def->component, NULL,
+        return quern_component_redefine(live->world, (quern_component){known->bits}, &def->component, how,
                                         out_report);
     if (known->kind == QUERN_TYPE_RESOURCE)
-        return quern_resource_redefine(live->world, (quern_resource){known->bits}, &def->resource, NULL,
+        return quern_resource_redefine(live->world, (quern_resource){known->bits}, &def->resource, how,
                                        out_report);
-    return quern_event_redefine(live->world, (quern_event){known->bits}, &def->event, NULL, out_report);
+    return quern_event_redefine(live->world, (quern_event){known->bits}, &def->event, how, out_report);
 }
 
 /* ---------------------------------------------------------------------------------- systems of a batch */
@@ -882,16 +885,47 @@ static quern_result remove_systems(quern_live *live, live_module *module)
 
 /* ---------------------------------------------------------------------------------------------- batches */
 
-/* Redefines the types as planned. */
+/* Gives the types that were redefined first their old definitions again. Only a lack of memory leads here. */
+static void undo_changes(quern_live *live, uint32_t count)
+{
+    char error[ERROR_BYTES];
+    (void)snprintf(error, sizeof error, "%s", quern_error_message());
+    for (uint32_t i = count; i-- > 0;) {
+        const live_change *const change = &ITEM(live->changes, live_change, i);
+        const live_version *const owner = change->known->owner;
+        const live_definition *const before = owner != NULL ? registered(owner, change->known) : NULL;
+        quern_redefine_report changed;
+        if (before == NULL || redefine_type(live, change->known, before, NULL, &changed) != QUERN_OK)
+            say(live, QUERN_LOG_ERROR, "quern_live: the %s '%s' could not get its old definition again",
+                kind_names[change->known->kind], change->known->name);
+        else if (changed.is_converted)
+            say(live, QUERN_LOG_ERROR,
+                "quern_live: the values of the %s '%s' were converted there and back: %u fields are zero "
+                "now",
+                kind_names[change->known->kind], change->known->name, changed.added_field_count);
+    }
+    (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s", error);
+}
+
+/* Redefines the types as planned, all or none: all of them are checked before the first one is changed. */
 static quern_result redefine(quern_live *live)
 {
-    FOR_EACH(live_module *, module, live->modules)
-    if ((*module)->next != NULL) *(*module)->report = 0;
+    static const quern_redefine_def checks = {.only_checks = true};
+    quern_redefine_report changed;
     FOR_EACH(const live_change, change, live->changes)
     {
-        quern_redefine_report changed;
-        const quern_result result = redefine_type(live, change->known, change->def, &changed);
+        const quern_result result = redefine_type(live, change->known, change->def, &checks, &changed);
         if (result != QUERN_OK) return result;
+    }
+    FOR_EACH(live_module *, module, live->modules)
+    if ((*module)->next != NULL) *(*module)->report = 0;
+    for (uint32_t i = 0; i < live->changes.count; i++) {
+        const live_change *const change = &ITEM(live->changes, live_change, i);
+        const quern_result result = redefine_type(live, change->known, change->def, NULL, &changed);
+        if (result != QUERN_OK) {
+            undo_changes(live, i);
+            return result;
+        }
         note_change(change, &changed);
     }
     return QUERN_OK;
@@ -1072,6 +1106,7 @@ static live_module *find_module(const quern_live *live, const char *name)
 static quern_result find_for(const quern_live *live, const char *name, const char *call,
                              live_module **out_module)
 {
+    *out_module = NULL;
     if (live == NULL || name == NULL)
         return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call,
                                live == NULL ? "live" : "name");
@@ -1154,7 +1189,7 @@ quern_result quern_live_remove(quern_live *live, const char *name)
     static const char call[] = "quern_live_remove";
     live_module *module;
     quern_result result = find_for(live, name, call, &module);
-    if (result != QUERN_OK) return result;
+    if (module == NULL) return result;
     result = run_batch(live, &module, 1, true, NULL, call);
     if (result != QUERN_OK) return result;
     live_version *const empty = module->running;
@@ -1231,6 +1266,7 @@ quern_result quern_live_update(quern_live *live, uint32_t *out_count)
     }
     live_module *const *const modules = chosen.items;
     uint32_t count = chosen.count;
+    if (modules == NULL) return QUERN_OK;
     quern_result result = reload_changed(live, modules, count, call);
     if (result != QUERN_OK && chosen.count > 1) {
         /* Those that do not need the others run in their new versions nevertheless. */
@@ -1260,7 +1296,7 @@ quern_result quern_live_reload(quern_live *live, const char *name)
 {
     live_module *module;
     const quern_result result = find_for(live, name, "quern_live_reload", &module);
-    return result != QUERN_OK ? result : reload_changed(live, &module, 1, "quern_live_reload");
+    return module == NULL ? result : reload_changed(live, &module, 1, "quern_live_reload");
 }
 
 quern_result quern_live_revert(quern_live *live, const char *name)
@@ -1268,7 +1304,7 @@ quern_result quern_live_revert(quern_live *live, const char *name)
     static const char call[] = "quern_live_revert";
     live_module *module;
     const quern_result result = find_for(live, name, call, &module);
-    if (result != QUERN_OK) return result;
+    if (module == NULL) return result;
     if (module->before == NULL)
         return quern_error_set(QUERN_ERROR_UNAVAILABLE,
                                "%s: module '%s' runs in its first version: there is none before", call,

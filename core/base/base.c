@@ -235,8 +235,8 @@ void quern__append(char *text, size_t text_bytes, const char *format, ...)
 
 static bool are_same_letter(char a, char b)
 {
-    const char small_a = a >= 'A' && a <= 'Z' ? (char)(a - 'A' + 'a') : a;
-    const char small_b = b >= 'A' && b <= 'Z' ? (char)(b - 'A' + 'a') : b;
+    const int small_a = a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a;
+    const int small_b = b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b;
     return small_a == small_b;
 }
 
@@ -273,7 +273,8 @@ void quern_suggestion_offer(quern_suggestion *suggestion, const char *wanted, si
     const size_t name_bytes = strlen(name);
     if (wanted_bytes > QUERN_MAX_NAME_BYTES || name_bytes > QUERN_MAX_NAME_BYTES) return;
     const uint32_t cost = 1 + count_edits(wanted, wanted_bytes, name, name_bytes);
-    if ((cost - 1) * 3 > wanted_bytes || (suggestion->cost != 0 && suggestion->cost <= cost)) return;
+    if ((size_t)3 * (cost - 1) > wanted_bytes || (suggestion->cost != 0 && suggestion->cost <= cost))
+        return;
     suggestion->cost = cost;
     snprintf(suggestion->text, sizeof suggestion->text, "; did you mean '%s'?", name);
 }

@@ -162,6 +162,7 @@ static quern_result convert(quern_world *world, quern__redefinition *redefinitio
         result = quern__reactions_check_hooks(storage, change->component_index, change->type);
     if (result == QUERN_OK) result = prepare_archetypes(&it);
     if (result == QUERN_OK) result = prepare_prefabs(&it);
+    if (result == QUERN_OK && redefinition->only_checks) result = QUERN__CHECKED;
     if (result != QUERN_OK) {
         undo(&it);
     } else {

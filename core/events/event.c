@@ -203,6 +203,7 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
     if (result == QUERN_OK && !has_room)
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                              "event '%s': no memory to convert its waiting events", channel->type.name);
+    if (result == QUERN_OK && it->only_checks) result = QUERN__CHECKED;
     if (result != QUERN_OK) {
         quern__packing_undo(world, &blocks);
         quern__array_release(allocator, &fresh.batches);
@@ -269,7 +270,7 @@ quern_result quern_event_redefine(quern_world *world, quern_event event, const q
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     if (it.is_converted) result = convert_events(channel, &it, &frame_count);
     result = quern__redefine_end(&it, result, out_report);
-    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    if (result != QUERN_OK || it.only_checks) return quern__in_call(result, __func__);
     channel->limit_bytes = limit_bytes;
     if (out_report != NULL) out_report->dropped_frame_count = frame_count;
     return QUERN_OK;

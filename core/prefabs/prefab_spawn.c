@@ -143,7 +143,7 @@ uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, q
     const quern_result result = found != NULL ? quern__prefab_check_slot(world, slot)
                                               : quern__prefabs_fail(&world->storage, prefab);
     quern__in_call(result, __func__);
-    if (result != QUERN_OK) return QUERN_NO_MEMBER;
+    if (found == NULL || result != QUERN_OK) return QUERN_NO_MEMBER;
     const quern__prefab_member *root = &found->members.items[0];
     const quern__prefab_group *group = &found->groups.items[root->group];
     for (uint32_t i = root->first_field; i < root->first_field + root->field_count; i++) {

@@ -232,6 +232,7 @@ quern_result quern__redefine_begin(quern__redefinition *it, quern_result result,
         return result;
     }
     const bool renames_some = how != NULL && how->renames[0].from != NULL;
+    it->only_checks = how != NULL && how->only_checks;
     it->is_converted = renames_some || !quern__type_same_values(it->type, &it->fresh);
     if (it->fresh.type_id == 0) it->fresh.type_id = it->type->type_id;
     it->change =
@@ -262,11 +263,11 @@ quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
                                  quern_redefine_report *report)
 {
     const quern_allocator *allocator = &it->world->storage.allocator;
-    if (result != QUERN_OK) {
+    if (result != QUERN_OK || it->only_checks) {
         quern__type_release(it->type, allocator);
         *it->type = it->change.old;
         if (report != NULL) *report = (quern_redefine_report){.value_count = 0};
-        return result;
+        return result == QUERN__CHECKED ? QUERN_OK : result;
     }
     if (it->is_converted) it->world->layout_count++;
     if (report != NULL && it->is_converted) {
@@ -442,6 +443,10 @@ quern_result quern_resource_redefine(quern_world *world, quern_resource resource
             if (value == NULL)
                 result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "resource '%s': no memory for its %u bytes",
                                      it.type->name, it.type->size_bytes);
+        }
+        if (result == QUERN_OK && it.only_checks) {
+            quern__release(allocator, value, value_bytes(it.type), QUERN_MAX_ALIGNMENT_BYTES);
+            result = QUERN__CHECKED;
         }
         if (result == QUERN_OK) {
             frame_count = quern__redefine_drop_frames(&it);

@@ -233,6 +233,7 @@ typedef struct quern__redefinition {
     uint32_t handle_bits;
     quern__type fresh;
     bool is_converted;         /* the layouts differ, so that the caller converts all values */
+    bool only_checks;          /* nothing is to change; see QUERN__CHECKED */
     quern__type_change change; /* its `old` is what the type of the world was */
 } quern__redefinition;
 
@@ -249,8 +250,12 @@ quern_result quern__redefine_check_name(const quern__type *type, const char **na
 quern_result quern__redefine_begin(quern__redefinition *it, quern_result result, uint32_t component_index,
                                    const quern_redefine_def *how, quern_redefine_report *report);
 
-/* Ends a redefinition: releases the old definition, or, after an error, gives it back to the type of the world. Returns
- * `result`. report may be NULL. */
+/* The result of a conversion that was only to be checked and would succeed: what it has prepared is undone as after an
+ * error. */
+#define QUERN__CHECKED QUERN_ERROR_CANCELLED
+
+/* Ends a redefinition: releases the old definition or, after an error or a check, gives it back to the type of the world.
+ * Returns `result`, for QUERN__CHECKED QUERN_OK. report may be NULL. */
 quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
                                  quern_redefine_report *report);
 

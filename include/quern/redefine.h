@@ -41,6 +41,9 @@ typedef struct quern_redefine_def {
      * and stay as they are written. The old values are destroyed by the old hooks afterwards. */
     quern_migrate_function *migrate QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to migrate. */
+    /** Whether to check only: the call fails as it would otherwise, and changes nothing. For programs that redefine
+     * several types, or none of them. */
+    bool only_checks QUERN__ZERO;
 } quern_redefine_def;
 
 /** What a redefinition has changed. If it fails, all members are 0. */

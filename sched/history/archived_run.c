@@ -577,8 +577,12 @@ typedef struct run_head {
     uint32_t archetype_count;
 } run_head;
 
+/* Version of the state of a schedule. Version 0 had neither sets nor the numbers of steps. */
+enum { RUN_SCHEDULE_VERSION = 1 };
+
 typedef struct run_schedule {
-    uint16_t phase_count, set_count;
+    uint8_t phase_count, version;
+    uint16_t set_count;
     uint32_t system_count;
 } run_schedule;
 
@@ -592,7 +596,7 @@ typedef struct run_versions {
 static void write_schedule(const quern_schedule *schedule, quern__byte_writer *writer)
 {
     const quern__plan *plan = &schedule->plan;
-    const run_schedule head = {(uint16_t)plan->phase_count, (uint16_t)plan->sets.count,
+    const run_schedule head = {(uint8_t)plan->phase_count, RUN_SCHEDULE_VERSION, (uint16_t)plan->sets.count,
                                plan->systems.count};
     quern__write(writer, &head, sizeof head);
     for (uint32_t i = 0; i < plan->phase_count; i++)
@@ -623,6 +627,12 @@ static quern_result prepare_schedule(const quern_schedule *schedule, quern__byte
     run_schedule head;
     quern__read(bytes, &head, sizeof head);
     if (bytes->has_failed) return run_fail("schedules");
+    if (head.version != RUN_SCHEDULE_VERSION)
+        return quern__fail(
+            QUERN_ERROR_BAD_ARCHIVE,
+            "the state of schedules has version %u, and this Quern reads version %d: load the "
+            "world without schedules, or with the Quern that saved it",
+            head.version, RUN_SCHEDULE_VERSION);
     if (head.phase_count != plan->phase_count || head.set_count != plan->sets.count ||
         head.system_count != plan->systems.count)
         return quern__fail(

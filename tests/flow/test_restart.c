@@ -340,6 +340,32 @@ Test(restart, forged_state_is_rejected_or_gives_a_valid_world, .timeout = 600)
     release_points();
 }
 
+/* The state of schedules was shorter before sets and steps were saved. */
+Test(restart, state_of_an_older_version_is_refused)
+{
+    play(FEW, NULL);
+    const quern_byte_buffer *memory = &points[5];
+    char *bytes = malloc(memory->size_bytes);
+    restart_open(&to, NULL);
+    bool is_refused = false;
+    for (size_t i = 0; i < memory->size_bytes && !is_refused; i++) {
+        memcpy(bytes, memory->bytes, memory->size_bytes);
+        if (bytes[i] != 1) continue;
+        bytes[i] = 0;
+        reseal(bytes, memory->size_bytes);
+        if (restart_load(&to, bytes, memory->size_bytes) == QUERN_ERROR_BAD_ARCHIVE)
+            is_refused = strstr(quern_error_message(), "the state of schedules has version 0") != NULL;
+        if (!is_refused) {
+            restart_close(&to);
+            restart_open(&to, NULL);
+        }
+    }
+    cr_assert(is_refused);
+    restart_close(&to);
+    free(bytes);
+    release_points();
+}
+
 Test(restart, every_truncation_is_rejected)
 {
     play(FEW, NULL);

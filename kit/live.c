@@ -912,6 +912,9 @@ static quern_result redefine(quern_live *live)
 {
     static const quern_redefine_def checks = {.only_checks = true};
     quern_redefine_report changed;
+    /* Values of waiting commands cannot be converted. The next frame would apply them first, with the same result. */
+    const quern_result flushed = live->changes.count > 0 ? quern_world_flush(live->world) : QUERN_OK;
+    if (flushed != QUERN_OK) return flushed;
     FOR_EACH(const live_change, change, live->changes)
     {
         const quern_result result = redefine_type(live, change->known, change->def, &checks, &changed);

@@ -65,7 +65,7 @@ class Site(unittest.TestCase):
         self.assertEqual(site_pages.place_of("examples/hello.c"), "source/examples/hello.c.html")
         self.assertEqual(site_pages.place_of("examples/stream"), "source/examples/stream/index.html")
         copy = site_pages.Copy()
-        self.assertEqual(copy.link("docs/jobs.md", "../README.md#six-reasons"), "index.md#six-reasons")
+        self.assertEqual(copy.link("docs/jobs.md", "../README.md#seven-reasons"), "index.md#seven-reasons")
         self.assertEqual(copy.link("docs/tutorial/input.md", "../../examples/near.c"), "../source/examples/near.c.html")
         self.assertEqual(copy.sources, {"examples/near.c"})
 

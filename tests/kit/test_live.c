@@ -278,6 +278,20 @@ Test(live, a_program_that_always_had_the_code_has_the_same_hash)
     }
 }
 
+Test(live, commands_that_wait_are_applied_before_values_are_converted)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    const quern_entity entity = create_place(1, 2);
+    must(quern_commands_set(quern_world_commands(world), entity, quern_component_find(world, "Place"),
+                            &(int32_t[]){5, 6}));
+    put(game, "wider");
+    update(1);
+    cr_expect_eq(value_of(entity, "x"), 5);
+    cr_expect_eq(value_of(entity, "y"), 6);
+    cr_expect_eq(value_of(entity, "z"), 0);
+}
+
 Test(live, values_with_hooks_outlive_the_code_that_made_them)
 {
     put(game, "first");

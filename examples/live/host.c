@@ -137,7 +137,10 @@ static void put_character(void *canvas, float x, float y)
     const int column = (int)((x / width + 0.5F) * COLUMNS), row = ROWS - 1 - (int)floorf(y / height * ROWS);
     if (column < 0 || column >= COLUMNS || row < 0 || row >= ROWS) return;
     char *const cell = &text->cells[row][column];
-    *cell = *cell == ' ' ? '.' : *cell == '.' ? 'o' : '@';
+    const char was = *cell;
+    *cell = '@';
+    if (was == ' ') *cell = '.';
+    if (was == '.') *cell = 'o';
 }
 
 static void draw_text(const Host *host)

@@ -10,6 +10,7 @@
 #include <quern/profile.h>
 #include <quern/replay.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -856,9 +857,9 @@ static void run_module(quern_context *context, const quern_view *view)
 static module *make_module(bool is_reaction)
 {
     module *made = calloc(1, sizeof *made);
-    strcpy(made->name, is_reaction ? "react" : "module");
-    strcpy(made->after, is_reaction ? "first2" : "first");
-    strcpy(made->before, is_reaction ? "last2" : "last");
+    (void)snprintf(made->name, sizeof made->name, "%s", is_reaction ? "react" : "module");
+    (void)snprintf(made->after, sizeof made->after, "%s", is_reaction ? "first2" : "first");
+    (void)snprintf(made->before, sizeof made->before, "%s", is_reaction ? "last2" : "last");
     made->def = (quern_system_def){.name = made->name,
                                    .run = run_module,
                                    .begin = begin_module,

@@ -424,9 +424,9 @@ Test(live, a_file_that_is_still_written_is_not_loaded)
 {
     put(game, "first");
     must(quern_live_add(live, game, NULL));
-    for (double share = 0; share < 1; share += 0.15) {
-        put_part(game, "faster", share);
-        if (share > 0)
+    for (int percent = 0; percent < 100; percent += 15) {
+        put_part(game, "faster", percent / 100.0);
+        if (percent > 0)
             update_is_refused(QUERN_ERROR_IO, "not whole");
         else
             update(0); /* an empty file */

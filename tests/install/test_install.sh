@@ -29,6 +29,7 @@ for program in consumer_quern consumer_quern_static consumer_quern_shared consum
     consumer_kit_quern_shared; do
     "$work/build/$program"
 done
+"$work/build/consumer_live" "$work/build/consumer_module.so"
 # One Quern in each program: where the shared one is named, nothing comes from the static one.
 nm "$work/build/consumer_kit" | grep -q ' T quern_world_create$'
 nm "$work/build/consumer_kit_quern_shared" | grep -q ' U quern_world_create$'

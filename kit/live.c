@@ -74,6 +74,7 @@ typedef struct live_type {
 typedef struct live_system {
     quern_system_def *def;
     quern_system handle;
+    bool is_stopped; /* disabled, because the schedule has the code of a version that was refused */
 } live_system;
 
 typedef struct live_object {
@@ -91,10 +92,11 @@ typedef struct quern__live_version {
     struct live_module *module;
     live_library *library;
     const quern_live_entry *entry;
-    quern_live_module face; /* what the module's functions receive */
-    live_array types;       /* of live_type */
-    live_array systems;     /* of live_system */
-    live_array objects;     /* of live_object */
+    quern_live_module face;                 /* what the module's functions receive */
+    live_array types;                       /* of live_type */
+    live_array systems;                     /* of live_system */
+    live_array objects;                     /* of live_object */
+    struct quern__live_version *next_stuck; /* see live_module.stuck */
 } live_version;
 
 typedef struct live_module {
@@ -102,6 +104,9 @@ typedef struct live_module {
     live_version *running; /* NULL only while the module is added */
     live_version *next;    /* in a batch: the version that is to run */
     live_library *before;  /* library of the version before, of which the file is kept; NULL: none */
+    /* Versions that were refused and that the schedule still calls, because their systems could not be taken back for lack
+     * of memory. The next version that runs ends them. */
+    live_version *stuck;
     uint32_t version_count;
     quern__live_stamp loaded, seen,
         refused;             /* stamps of the file: of what runs, as last looked at, and of what failed */
@@ -135,10 +140,11 @@ struct quern_live {
     quern_allocator allocator;
     quern_live_def def;
     quern_world_user user;
-    live_array modules; /* of live_module * */
-    live_array known;   /* of live_known * */
-    live_array changes; /* of live_change; empty outside of a batch */
-    live_array steps;   /* of live_step; empty outside of a batch */
+    live_array modules;   /* of live_module * */
+    live_array known;     /* of live_known * */
+    live_array changes;   /* of live_change; empty outside of a batch */
+    live_array steps;     /* of live_step; empty outside of a batch */
+    bool has_stuck_types; /* in a batch that failed: a type could not get its old definition again */
     quern_loader loader;
     live_version *loading; /* the version whose load function runs */
     char folder[QUERN__LIVE_PATH_BYTES];
@@ -615,6 +621,12 @@ static live_system *find_running(const quern_live *live, const char *name)
     return found;
 }
 
+/* Returns whether a system is in the schedule: the program may have removed it, or an undo have failed. */
+static bool is_present(const quern_live *live, const live_system *system)
+{
+    return quern_schedule_find_system(live->schedule, system->def->name).bits == system->handle.bits;
+}
+
 static live_step *add_step(quern_live *live)
 {
     return append(live, &live->steps, sizeof(live_step));
@@ -631,7 +643,8 @@ static quern_result on_add_system(void *user_data, quern_schedule *schedule, con
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "the load function adds a system to another schedule: use module->schedule");
     const char *const name = def->name != NULL ? def->name : "";
-    live_system *const old = find_system(version, name) == NULL ? find_running(live, name) : NULL;
+    live_system *old = find_system(version, name) == NULL ? find_running(live, name) : NULL;
+    if (old != NULL && !is_present(live, old)) old = NULL;
     const quern_system previous =
         version->systems.count > 0 ? ITEM(version->systems, live_system, version->systems.count - 1).handle
                                    : (quern_system){0};
@@ -650,6 +663,10 @@ static quern_result on_add_system(void *user_data, quern_schedule *schedule, con
     if (old != NULL) {
         result = quern_schedule_replace_system(live->schedule, old->handle, def);
         system->handle = old->handle;
+        if (result == QUERN_OK && old->is_stopped) {
+            old->is_stopped = false;
+            (void)quern_schedule_set_system_enabled(live->schedule, old->handle, true);
+        }
     } else {
         result = quern_schedule_add_system(live->schedule, def, &system->handle);
     }
@@ -834,10 +851,19 @@ static quern_result redefine_type(const quern_live *live, const live_known *know
 
 /* ---------------------------------------------------------------------------------- systems of a batch */
 
-/* Takes back the changes of the schedule, and keeps the error message. */
-static void undo_systems(quern_live *live, quern_result result_before)
+/* Disables a running system, whose code or whose types are those of a version that was refused. */
+static void stop_system(quern_live *live, live_system *system)
+{
+    if (system->is_stopped || !is_present(live, system)) return;
+    system->is_stopped = quern_schedule_is_system_enabled(live->schedule, system->handle);
+    (void)quern_schedule_set_system_enabled(live->schedule, system->handle, false);
+}
+
+/* Takes back the changes of the schedule, and keeps the error message. Returns whether all were taken back. */
+static bool undo_systems(quern_live *live, quern_result result_before)
 {
     char error[ERROR_BYTES];
+    bool is_undone = true;
     (void)snprintf(error, sizeof error, "%s", quern_error_message());
     while (live->steps.count > 0) {
         const live_step *const step = &ITEM(live->steps, live_step, --live->steps.count);
@@ -852,11 +878,18 @@ static void undo_systems(quern_live *live, quern_result result_before)
             if (result == QUERN_OK)
                 result = quern_schedule_move_system(live->schedule, system->handle, step->previous);
         }
-        if (result != QUERN_OK)
-            say(live, QUERN_LOG_ERROR, "quern_live: a system could not be brought back: %s",
-                quern_error_message());
+        if (result == QUERN_OK) continue;
+        is_undone = false;
+        say(live, QUERN_LOG_ERROR,
+            "quern_live: the system '%s' could not be brought back, and does not run until its module is "
+            "reloaded: %s",
+            step->replaced != NULL ? step->replaced->name : "", quern_error_message());
+        /* The code of the refused version would find the old layouts. */
+        if (step->replaced != NULL && step->system.bits != 0)
+            stop_system(live, find_running(live, step->replaced->name));
     }
     (void)quern_error_set(result_before, "%s", error);
+    return is_undone;
 }
 
 /* Removes the systems of the old versions that no new version has. */
@@ -868,7 +901,7 @@ static quern_result remove_systems(quern_live *live, live_module *module)
         bool is_replaced = false;
         FOR_EACH(const live_step, made, live->steps)
         is_replaced = is_replaced || made->replaced == system->def;
-        if (is_replaced) continue;
+        if (is_replaced || !is_present(live, system)) continue;
         live_step *const step = add_step(live);
         if (step == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         *step = (live_step){.replaced = system->def,
@@ -885,7 +918,18 @@ static quern_result remove_systems(quern_live *live, live_module *module)
 
 /* ---------------------------------------------------------------------------------------------- batches */
 
-/* Gives the types that were redefined first their old definitions again. Only a lack of memory leads here. */
+/* Notes that a type has the definition of the version that a change names. */
+static void adopt_change(quern_live *live, const live_change *change)
+{
+    live_library *const before = change->known->code;
+    change->known->owner = change->by;
+    change->known->code = has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
+    if (change->known->code != NULL) change->known->code->user_count++;
+    leave_library(live, before);
+}
+
+/* Gives the types that were redefined first their old definitions again. Only a lack of memory leads here. A type for which
+ * this fails, too, keeps its new definition: then the version is not released, and the systems of the old one stop. */
 static void undo_changes(quern_live *live, uint32_t count)
 {
     char error[ERROR_BYTES];
@@ -895,14 +939,20 @@ static void undo_changes(quern_live *live, uint32_t count)
         const live_version *const owner = change->known->owner;
         const live_definition *const before = owner != NULL ? registered(owner, change->known) : NULL;
         quern_redefine_report changed;
-        if (before == NULL || redefine_type(live, change->known, before, NULL, &changed) != QUERN_OK)
-            say(live, QUERN_LOG_ERROR, "quern_live: the %s '%s' could not get its old definition again",
+        if (before == NULL || redefine_type(live, change->known, before, NULL, &changed) != QUERN_OK) {
+            say(live, QUERN_LOG_ERROR,
+                "quern_live: the %s '%s' could not get its old definition again: the systems of the "
+                "modules do not run "
+                "until they are reloaded",
                 kind_names[change->known->kind], change->known->name);
-        else if (changed.is_converted)
+            adopt_change(live, change);
+            live->has_stuck_types = true;
+        } else if (changed.is_converted) {
             say(live, QUERN_LOG_ERROR,
                 "quern_live: the values of the %s '%s' were converted there and back: %u fields are zero "
                 "now",
                 kind_names[change->known->kind], change->known->name, changed.added_field_count);
+        }
     }
     (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s", error);
 }
@@ -954,14 +1004,7 @@ static quern_result change_over(quern_live *live, bool was_compiled, const char 
 /* Ends a batch that has changed over: the old versions leave. */
 static void finish_batch(quern_live *live)
 {
-    FOR_EACH(const live_change, change, live->changes)
-    {
-        live_library *const before = change->known->code;
-        change->known->owner = change->by;
-        change->known->code = has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
-        if (change->known->code != NULL) change->known->code->user_count++;
-        leave_library(live, before);
-    }
+    FOR_EACH(const live_change, change, live->changes) adopt_change(live, change);
     live->changes.count = live->steps.count = 0;
     FOR_EACH(live_module *, place, live->modules)
     {
@@ -973,6 +1016,11 @@ static void finish_batch(quern_live *live)
         module->version_count++;
         module->info = module->pending;
         *module->error = 0;
+        while (module->stuck != NULL) {
+            live_version *const stuck = module->stuck;
+            module->stuck = stuck->next_stuck;
+            release_version(live, stuck);
+        }
         if (old == NULL) continue;
         if (old->entry->leave != NULL) old->entry->leave(&old->face);
         forget_library(live, module->before);
@@ -985,14 +1033,22 @@ static void finish_batch(quern_live *live)
 /* Discards the versions of a batch that failed. */
 static void discard_batch(quern_live *live, quern_result result)
 {
-    undo_systems(live, result);
+    const bool is_undone = undo_systems(live, result) && !live->has_stuck_types;
     live->changes.count = 0;
     FOR_EACH(live_module *, module, live->modules)
     {
         live_version *const version = (*module)->next;
+        if (version != NULL && (*module)->running != NULL && live->has_stuck_types)
+            FOR_EACH(live_system, system, (*module)->running->systems) stop_system(live, system);
         (*module)->next = NULL;
-        release_version(live, version);
+        if (is_undone || version == NULL) {
+            release_version(live, version);
+        } else {
+            version->next_stuck = (*module)->stuck;
+            (*module)->stuck = version;
+        }
     }
+    live->has_stuck_types = false;
 }
 
 /* Notes why a module was refused. */
@@ -1073,7 +1129,12 @@ quern_result quern_live_create(const quern_live_def *def, quern_live **out_live)
                                : out_live == NULL   ? "out_live"
                                : def->world == NULL ? "the world"
                                                     : "the schedule");
-    const quern_allocator allocator = quern_allocator_default();
+    if ((def->allocator.allocate == NULL) != (def->allocator.release == NULL))
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the allocator has only one of allocate and release: set both, or neither", call);
+    const quern_allocator allocator =
+        def->allocator.allocate != NULL ? def->allocator : quern_allocator_default();
     quern_live *const live = allocator.allocate(allocator.user_data, sizeof *live, _Alignof(max_align_t));
     if (live == NULL)
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for the object", call);

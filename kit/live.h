@@ -119,6 +119,8 @@ typedef struct quern_live_def {
     /** Folder in which copies of libraries are made, each in a folder of its own that is removed at the end; NULL: the
      * system's folder for temporary files. */
     const char *folder QUERN__ZERO;
+    /** Allocator of the object. All zero means quern_allocator_default(). */
+    quern_allocator allocator QUERN__ZERO;
     /** Milliseconds for which a file must not have changed before it is loaded, as linkers write in several steps; 0 means
      * 100. */
     uint32_t settle_ms QUERN__ZERO;
@@ -130,7 +132,7 @@ typedef struct quern_live_def {
 } quern_live_def;
 
 /** Starts living code for a world and a schedule. Neither can be destroyed before the object. Errors: NULL_ARGUMENT,
- * IO (the folder), WORLD_LOCKED, OUT_OF_MEMORY. */
+ * INVALID_ARGUMENT (only one function of the allocator is set), IO (the folder), WORLD_LOCKED, OUT_OF_MEMORY. */
 quern_result quern_live_create(const quern_live_def *def, quern_live **out_live);
 
 /** Removes the systems of all modules, calls their leave functions, and unloads them. The types remain. A library whose

@@ -426,7 +426,7 @@ Test(sets, turns_are_chosen_so_that_systems_rarely_meet)
         cr_assert(ran < 100, "at most two systems in frame %u, not %llu", frame, (unsigned long long)ran);
     }
     cr_assert_not_null(strstr(described(schedule), "in frame 1 of every 4, chosen"));
-    /* the first three meet nobody: 1 and 2 are in frames 0 and 1, or 2 and 3 of 4, and so on */
+    /* the first three run in different frames: 1 and 2 in frames 0 and 1, or 2 and 3 of 4, and so on */
     must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "a")));
     quern_schedule *fresh = setup_phases(world, 3), *changed = schedule;
     schedule = fresh;

@@ -39,7 +39,7 @@ static void begin_live(const quern_live_def *options)
 
 static void open_live(void)
 {
-    world = setup_world();
+    if (world == NULL) world = setup_world();
     must(quern_schedule_create(world, NULL, &schedule));
     must(quern_jobs_create(&(quern_jobs_def){.thread_count = 3}, &jobs));
     (void)snprintf(folder, sizeof folder, "/tmp/quern-test-live-XXXXXX");
@@ -61,6 +61,19 @@ static void close_live(void)
 }
 
 TestSuite(live, .init = open_live, .fini = close_live);
+
+static failing_allocator *memory;
+
+static void open_failing(void)
+{
+    memory = open_failing_world();
+    open_live();
+    quern_live_destroy(live);
+    begin_live(
+        &(quern_live_def){.disable_settling = true, .allocator = failing_allocator_interface(memory)});
+}
+
+TestSuite(live_memory, .init = open_failing, .fini = close_live, .timeout = 300);
 
 /* Writes bytes of a file to a path, as a linker does if `in_place`, else by renaming. */
 static void put_bytes(const char *path, const char *bytes, size_t count, bool in_place)
@@ -135,10 +148,13 @@ static quern_live_info info(uint32_t i)
 
 /* A field of the resource Told, by number. */
 enum { MOVE_STEP, COUNT_TOTAL, LEAVE_COUNT, OWNED_COUNT, COPIED_COUNT };
+static int32_t *told_values(void)
+{
+    return quern_resource_get(world, quern_resource_find(world, "Told"));
+}
 static int32_t told(int field)
 {
-    const int32_t *values = quern_resource_get(world, quern_resource_find(world, "Told"));
-    return values[field];
+    return told_values()[field];
 }
 
 /* Creates an entity with a Place whose x and y are the last two of its fields. */
@@ -494,6 +510,75 @@ Test(live, a_frame_is_not_interrupted)
     must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "inside")));
     must(quern_live_reload(live, "game"));
     cr_expect_eq(info(0).version, 2);
+}
+
+/* Reloads the module, from the first variant to one with another layout and a system more, with failing allocations, until
+ * it succeeds. If `all_fail`, all allocations from one on fail, also those that take the reload back. */
+static void reload_without_memory(bool all_fail)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    const quern_entity entity = create_place(1, 0);
+    uint64_t attempt_count = 0, undone_count = 0;
+    for (bool has_failed = true; has_failed;) {
+        const uint64_t hash = quern_world_hash(world),
+                       failed_before = failing_allocator_failed_count(memory);
+        const uint64_t first = failing_allocator_call_count(memory) + ++attempt_count;
+        put(game, "wider");
+        if (all_fail)
+            failing_allocator_fail_from(memory, first);
+        else
+            failing_allocator_fail_at(memory, first);
+        error_count = 0;
+        const quern_result result = quern_live_reload(live, "game");
+        failing_allocator_heal(memory);
+        has_failed = failing_allocator_failed_count(memory) > failed_before;
+        if (result == QUERN_OK && !has_failed) break;
+        if (result != QUERN_OK) {
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "call %llu: %s",
+                         (unsigned long long)attempt_count, quern_error_message());
+            if (error_count == 0) cr_assert_eq(quern_world_hash(world), hash);
+            if (!all_fail && error_count > 0) undone_count++;
+            told_values()[MOVE_STEP] = 0;
+            frame();
+            if (error_count == 0) cr_assert_eq(told(MOVE_STEP), 1, "the old code runs");
+        }
+        put(game, "first");
+        must(quern_live_reload(live, "game"));
+        told_values()[MOVE_STEP] = 0;
+        frame();
+        cr_assert_eq(told(MOVE_STEP), 1);
+        expect_mapped(1);
+    }
+    cr_expect_leq(undone_count, 3, "one failed allocation seldom makes two failures");
+    cr_expect_gt(attempt_count, 10, "%llu attempts", (unsigned long long)attempt_count);
+    cr_expect_eq(value_of(entity, "z"), 0);
+    frame();
+    cr_expect_eq(told(MOVE_STEP), 10);
+}
+
+Test(live_memory, a_failed_allocation_leaves_the_old_code_running)
+{
+    reload_without_memory(false);
+}
+
+Test(live_memory, the_program_goes_on_if_a_reload_cannot_be_taken_back)
+{
+    reload_without_memory(true);
+}
+
+Test(live, a_system_that_the_program_removed_is_added_again)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "last")));
+    put(game, "faster");
+    update(1);
+    cr_expect_eq(info(0).added_count, 1);
+    cr_expect_eq(info(0).replaced_count, 2);
+    must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "last")));
+    must(quern_live_remove(live, "game"));
+    cr_expect_eq(quern_schedule_system_count(schedule), 0);
 }
 
 /* --------------------------------------------------------------------------------------- several modules */

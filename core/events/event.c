@@ -226,6 +226,7 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
         reader->has_batch = false; /* its values are gone */
     }
     packing = (quern__event_packing){.blocks = &blocks};
+    quern__world_set_locked(world, true); /* a migration must not call functions of the world */
     for (uint32_t i = old.head; i < old.batches.count; i++) {
         const quern__event_batch *batch = &old.batches.items[i];
         for (uint32_t at = 0, count; at < batch->count; at += count) {
@@ -235,6 +236,7 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
         }
         quern__pool_drop_batch(&world->events->pool, batch);
     }
+    quern__world_set_locked(world, false);
     quern__array_release(allocator, &old.batches);
     quern__emitter_reclaim(&channel->emitter);
     return QUERN_OK;

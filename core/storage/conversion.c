@@ -236,7 +236,11 @@ quern_result quern__type_change_check(quern__type_change *change, const void *va
 void quern__type_change_values(const quern__type_change *change, void *targets, void *sources,
                                uint32_t count)
 {
-    if (change->conversion.kind != QUERN__CONVERT_MIGRATION) {
+    if (change->conversion.kind == QUERN__CONVERT_BYTES) {
+        quern__type_move(&change->old, targets, sources, count); /* values may point into themselves */
+        return;
+    }
+    if (change->conversion.kind == QUERN__CONVERT_FIELDS) {
         quern__convert(&change->conversion, targets, sources, count);
         return;
     }

@@ -450,7 +450,9 @@ quern_result quern_resource_redefine(quern_world *world, quern_resource resource
         }
         if (result == QUERN_OK) {
             frame_count = quern__redefine_drop_frames(&it);
+            quern__world_set_locked(world, true); /* a migration must not call functions of the world */
             quern__type_change_values(&it.change, value, known->value, 1);
+            quern__world_set_locked(world, false);
             quern__release(allocator, known->value, value_bytes(&it.change.old), QUERN_MAX_ALIGNMENT_BYTES);
             known->value = value;
         }

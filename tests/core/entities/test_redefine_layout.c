@@ -367,6 +367,111 @@ Test(redefine_layout, a_function_converts_values)
     }
 }
 
+/* A value that points into itself, as short strings of C++ do. */
+typedef struct Inside {
+    const char *text;
+    char bytes[8];
+} Inside;
+
+static void construct_inside(void *values, uint32_t count, void *user_data)
+{
+    Inside *made = values;
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(made[i].bytes, "within", 7);
+        made[i].text = made[i].bytes;
+    }
+}
+
+static void copy_inside(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    Inside *to = targets;
+    (void)user_data;
+    memcpy(to, sources, count * sizeof *to);
+    for (uint32_t i = 0; i < count; i++)
+        to[i].text = to[i].bytes;
+}
+
+static void move_inside(void *targets, void *sources, uint32_t count, void *user_data)
+{
+    copy_inside(targets, sources, count, user_data);
+}
+
+/* Values of the same size, whose fields were not described before, move to other rows. */
+Test(redefine_layout, values_that_point_into_themselves_are_moved_by_their_hook)
+{
+    quern_component_def def = {.name = "Inside",
+                               .size_bytes = sizeof(Inside),
+                               .alignment_bytes = _Alignof(Inside),
+                               .hooks = {construct_inside, copy_inside, move_inside, NULL, NULL}};
+    quern_component inside;
+    must(quern_component_register(world, &def, &inside));
+    quern_entity owners[300];
+    must(quern_entity_create_many(world, &inside, NULL, 1, 300, owners));
+    quern_resource_def resource_def = {.name = "Inside",
+                                       .size_bytes = sizeof(Inside),
+                                       .alignment_bytes = _Alignof(Inside),
+                                       .hooks = def.hooks};
+    quern_resource resource;
+    must(quern_resource_register(world, &resource_def, &resource));
+    def.fields[0] = (quern_field)QUERN_TEXT(Inside, bytes);
+    resource_def.fields[0] = def.fields[0];
+    quern_redefine_report report;
+    must(quern_component_redefine(world, inside, &def, NULL, &report));
+    cr_assert(report.is_converted);
+    must(quern_resource_redefine(world, resource, &resource_def, NULL, &report));
+    cr_assert(report.is_converted);
+    for (uint32_t i = 0; i < 300; i++) {
+        const Inside *value = quern_entity_get(world, owners[i], inside);
+        cr_assert_eq(value->text, value->bytes);
+        cr_assert_str_eq(value->text, "within");
+    }
+    const Inside *value = quern_resource_get(world, resource);
+    cr_assert_eq(value->text, value->bytes);
+}
+
+static void register_in_migration(void *user_data, void *targets, const void *sources, uint32_t count)
+{
+    const Old *from = sources;
+    New *to = targets;
+    quern_resource ignored;
+    *(quern_result *)user_data =
+        quern_resource_register(world, &(quern_resource_def){.name = "late", .size_bytes = 4}, &ignored);
+    memset(to, 0, count * sizeof *to);
+    for (uint32_t i = 0; i < count; i++)
+        to[i].count = from[i].count;
+}
+
+Test(redefine_layout, migrations_find_the_world_locked)
+{
+    const quern_component_def old = old_def(), fresh = new_def();
+    quern_resource_def resource_def = {
+        .name = "Unit", .size_bytes = old.size_bytes, .alignment_bytes = old.alignment_bytes};
+    quern_event_def event_def = {
+        .name = "Unit", .size_bytes = old.size_bytes, .alignment_bytes = old.alignment_bytes};
+    memcpy(resource_def.fields, old.fields, sizeof old.fields);
+    memcpy(event_def.fields, old.fields, sizeof old.fields);
+    quern_resource resource;
+    quern_event event;
+    quern_event_reader *reader;
+    must(quern_resource_register(world, &resource_def, &resource));
+    must(quern_event_register(world, &event_def, &event));
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = event}, &reader));
+    must(quern_world_emit(world, event, &(Old){.count = 4}, 1));
+    resource_def.size_bytes = event_def.size_bytes = fresh.size_bytes;
+    resource_def.alignment_bytes = event_def.alignment_bytes = fresh.alignment_bytes;
+    memcpy(resource_def.fields, fresh.fields, sizeof fresh.fields);
+    memcpy(event_def.fields, fresh.fields, sizeof fresh.fields);
+    quern_result inside = QUERN_OK;
+    const quern_redefine_def how = {.migrate = register_in_migration, .user_data = &inside};
+    must(quern_resource_redefine(world, resource, &resource_def, &how, NULL));
+    cr_assert_eq(inside, QUERN_ERROR_WORLD_LOCKED);
+    inside = QUERN_OK;
+    must(quern_event_redefine(world, event, &event_def, &how, NULL));
+    cr_assert_eq(inside, QUERN_ERROR_WORLD_LOCKED);
+    quern_event_reader_destroy(reader);
+}
+
 Test(redefine_layout, resources_and_waiting_events_are_converted)
 {
     const quern_field count = QUERN_FIELD(Old, count), new_count = QUERN_FIELD(New, count);

@@ -66,8 +66,9 @@ typedef union live_definition {
 
 /* A type that the load function of a version has registered. */
 typedef struct live_type {
-    live_known *known; /* NULL: the type belongs to the program */
+    live_known *known;
     live_definition *def;
+    bool is_used_only; /* used by a C type of the definition's size, and not registered */
 } live_type;
 
 /* A system that the load function of a version has added. */
@@ -131,7 +132,8 @@ typedef struct live_step {
     const quern_system_def *replaced; /* definition before; NULL: the system was added */
     quern_system system;              /* null: it was removed */
     quern_system
-        previous; /* of a removed system: the one before it in the order of registration; null: none */
+        previous;      /* of a removed system: the one before it in the order of registration; null: none */
+    bool was_disabled; /* of a removed system */
 } live_step;
 
 struct quern_live {
@@ -309,7 +311,9 @@ static quern_result load_library(quern_live *live, const live_module *module, co
     live_library *const library = allocate(live, sizeof *library);
     if (library == NULL) return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to load a library");
     library->user_count = 1;
-    const char *const suffix = strrchr(module->path, '.');
+    const char *const slash = strrchr(module->path, '/'), *suffix = strrchr(module->path, '.');
+    if (slash != NULL && suffix != NULL && suffix < slash)
+        suffix = NULL; /* the dot is in a folder's name */
     const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder,
                                 module->name, ++live->copy_count, suffix != NULL ? suffix : "");
     quern_result result;
@@ -414,12 +418,18 @@ static live_known *find_known(const quern_live *live, quern_type_kind kind, uint
     return NULL;
 }
 
+static live_type *find_type(const live_version *version, const live_known *known)
+{
+    FOR_EACH(live_type, type, version->types)
+    if (type->known == known) return type;
+    return NULL;
+}
+
 /* Returns the definition by which a version has registered a type, or NULL. */
 static const live_definition *registered(const live_version *version, const live_known *known)
 {
-    FOR_EACH(const live_type, type, version->types)
-    if (type->known == known) return type->def;
-    return NULL;
+    const live_type *const type = find_type(version, known);
+    return type != NULL && !type->is_used_only ? type->def : NULL;
 }
 
 static live_change *find_change(const quern_live *live, const live_known *known)
@@ -451,7 +461,7 @@ static quern_result plan_change(quern_live *live, live_known *known, live_versio
         return refuse_definition(known, planned->by, "compile both from one definition");
     }
     live_version *const owner = known->owner;
-    if (owner != NULL && owner != version && !is_changing(owner)) {
+    if (owner != NULL && (!is_changing(owner) || owner == owner->module->next)) {
         if (definitions_agree(known->kind, registered(owner, known), def)) return QUERN_OK;
         return refuse_definition(known, owner, "change both modules, so that they are reloaded together");
     }
@@ -467,10 +477,19 @@ static quern_result note_type(quern_live *live, live_version *version, live_know
 {
     live_type *const type = append(live, &version->types, sizeof *type);
     if (type == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    *type = (live_type){known, def};
+    *type = (live_type){.known = known, .def = def};
     const quern_result result = plan_change(live, known, version, def);
     if (result != QUERN_OK) version->types.count--;
     return result;
+}
+
+/* Removes the entry of a type that a version has only used so far. */
+static void forget_use(const quern_live *live, live_version *version, const live_known *known)
+{
+    live_type *const type = find_type(version, known);
+    if (type == NULL) return;
+    release(live, type->def, sizeof *type->def);
+    *type = ITEM(version->types, live_type, --version->types.count);
 }
 
 /* Registers a type that the world lacks. */
@@ -495,7 +514,7 @@ static quern_result register_new(quern_live *live, live_version *version, quern_
         known->code->user_count++;
     }
     *place = known;
-    *type = (live_type){known, def};
+    *type = (live_type){.known = known, .def = def};
     return QUERN_OK;
 }
 
@@ -526,6 +545,7 @@ static quern_result on_register(void *user_data, quern_type_kind kind, const voi
         result =
             register_type(live, kind, def, out_bits); /* the program's type: compares the definitions */
     } else if (before == NULL) {
+        forget_use(live, version, known);
         result = note_type(live, version, known, def);
         is_kept = result == QUERN_OK;
     } else if (!definitions_agree(kind, before, def)) {
@@ -594,10 +614,35 @@ static quern_result on_use(void *user_data, quern_type_kind kind, uint32_t bits,
         quern_world_set_loader(live->world, &live->loader);
         return result;
     }
+    const live_change *const planned = find_change(live, known);
+    const live_definition *const other = planned != NULL        ? planned->def
+                                         : known->owner != NULL ? registered(known->owner, known)
+                                                                : NULL;
+    uint32_t size_bytes = 0;
+    if (other != NULL)
+        size_bytes = layout_of(kind, other).size_bytes;
+    else
+        (void)quern_component_get_size(live->world, (quern_component){bits},
+                                       &size_bytes); /* only they are used by size */
+    if (!has_fields && size_bytes != type->size_bytes)
+        return quern_error_set(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "component '%s' has %u bytes, and the C type has %u: register it in the load function, "
+            "with its fields (QUERN_REGISTER)",
+            type->name, size_bytes, type->size_bytes);
+    if (!has_fields && find_type(version, known) != NULL) return QUERN_OK;
     live_definition *const def = allocate(live, sizeof *def);
-    if (def == NULL)
+    live_type *const used = def != NULL && !has_fields ? append(live, &version->types, sizeof *used) : NULL;
+    if (def == NULL || (!has_fields && used == NULL)) {
+        release(live, def, sizeof *def);
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
-    complete_definition(kind, type, known->owner != NULL ? registered(known->owner, known) : NULL, def);
+    }
+    complete_definition(kind, type, has_fields ? other : NULL, def);
+    if (used != NULL) {
+        *used = (live_type){.known = known, .def = def, .is_used_only = true};
+        return QUERN_OK;
+    }
+    forget_use(live, version, known);
     const quern_result result = note_type(live, version, known, def);
     if (result != QUERN_OK) release(live, def, sizeof *def);
     return result;
@@ -627,6 +672,14 @@ static bool is_present(const quern_live *live, const live_system *system)
     return quern_schedule_find_system(live->schedule, system->def->name).bits == system->handle.bits;
 }
 
+/* Returns whether the batch has put another system in the place of this one. */
+static bool was_replaced(const quern_live *live, const live_system *system)
+{
+    FOR_EACH(const live_step, step, live->steps)
+    if (step->replaced == system->def) return true;
+    return false;
+}
+
 static live_step *add_step(quern_live *live)
 {
     return append(live, &live->steps, sizeof(live_step));
@@ -644,7 +697,7 @@ static quern_result on_add_system(void *user_data, quern_schedule *schedule, con
                                "the load function adds a system to another schedule: use module->schedule");
     const char *const name = def->name != NULL ? def->name : "";
     live_system *old = find_system(version, name) == NULL ? find_running(live, name) : NULL;
-    if (old != NULL && !is_present(live, old)) old = NULL;
+    if (old != NULL && (was_replaced(live, old) || !is_present(live, old))) old = NULL;
     const quern_system previous =
         version->systems.count > 0 ? ITEM(version->systems, live_system, version->systems.count - 1).handle
                                    : (quern_system){0};
@@ -788,14 +841,19 @@ static quern_result complete_changes(quern_live *live)
         {
             live_version *const running = (*module)->running;
             if (running == NULL || is_changing(running)) continue;
-            const live_definition *const def = registered(running, known);
-            if (def == NULL) continue;
-            if (change == NULL) {
+            const live_type *const type = find_type(running, known);
+            if (type == NULL) continue;
+            const bool agrees =
+                change != NULL &&
+                (type->is_used_only ? layout_of(known->kind, change->def).size_bytes ==
+                                          layout_of(known->kind, type->def).size_bytes
+                                    : definitions_agree(known->kind, change->def, type->def));
+            if (change == NULL && !type->is_used_only) {
                 live_change *const added = append(live, &live->changes, sizeof *added);
                 if (added == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-                *added = (live_change){known, running, def};
+                *added = (live_change){known, running, type->def};
                 change = added;
-            } else if (!definitions_agree(known->kind, change->def, def)) {
+            } else if (change != NULL && !agrees) {
                 return refuse_definition(known, running,
                                          "change both modules, so that they are reloaded together");
             }
@@ -819,6 +877,8 @@ static void report(live_module *module, const char *format, ...)
 static void note_change(const live_change *change, const quern_redefine_report *changed)
 {
     live_module *const module = change->by->module;
+    if (module->next == NULL)
+        return; /* not reloaded: its definition was needed for a type that others left */
     if (!changed->is_converted) {
         module->pending.renewed_count++;
         return;
@@ -874,9 +934,15 @@ static bool undo_systems(quern_live *live, quern_result result_before)
             result = quern_schedule_replace_system(live->schedule, step->system, step->replaced);
         } else {
             live_system *const system = find_running(live, step->replaced->name);
+            const quern_system before = system->handle;
             result = quern_schedule_add_system(live->schedule, step->replaced, &system->handle);
             if (result == QUERN_OK)
                 result = quern_schedule_move_system(live->schedule, system->handle, step->previous);
+            if (result == QUERN_OK && step->was_disabled)
+                result = quern_schedule_set_system_enabled(live->schedule, system->handle, false);
+            /* steps before this one may name the system by its old handle */
+            FOR_EACH(live_step, other, live->steps)
+            if (other->previous.bits == before.bits) other->previous = system->handle;
         }
         if (result == QUERN_OK) continue;
         is_undone = false;
@@ -898,14 +964,13 @@ static quern_result remove_systems(quern_live *live, live_module *module)
     if (module->running == NULL) return QUERN_OK;
     FOR_EACH(live_system, system, module->running->systems)
     {
-        bool is_replaced = false;
-        FOR_EACH(const live_step, made, live->steps)
-        is_replaced = is_replaced || made->replaced == system->def;
-        if (is_replaced || !is_present(live, system)) continue;
+        if (was_replaced(live, system) || !is_present(live, system)) continue;
         live_step *const step = add_step(live);
         if (step == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-        *step = (live_step){.replaced = system->def,
-                            .previous = quern_schedule_previous_system(live->schedule, system->handle)};
+        *step =
+            (live_step){.replaced = system->def,
+                        .was_disabled = !quern_schedule_is_system_enabled(live->schedule, system->handle),
+                        .previous = quern_schedule_previous_system(live->schedule, system->handle)};
         const quern_result result = quern_schedule_remove_system(live->schedule, system->handle);
         if (result != QUERN_OK) {
             live->steps.count--;
@@ -947,7 +1012,7 @@ static void undo_changes(quern_live *live, uint32_t count)
                 kind_names[change->known->kind], change->known->name);
             adopt_change(live, change);
             live->has_stuck_types = true;
-        } else if (changed.is_converted) {
+        } else if (changed.added_field_count > 0) {
             say(live, QUERN_LOG_ERROR,
                 "quern_live: the values of the %s '%s' were converted there and back: %u fields are zero "
                 "now",
@@ -1001,6 +1066,15 @@ static quern_result change_over(quern_live *live, bool was_compiled, const char 
     return result == QUERN_OK ? redefine(live) : result;
 }
 
+static void end_stuck(quern_live *live, live_module *module)
+{
+    while (module->stuck != NULL) {
+        live_version *const stuck = module->stuck;
+        module->stuck = stuck->next_stuck;
+        release_version(live, stuck);
+    }
+}
+
 /* Ends a batch that has changed over: the old versions leave. */
 static void finish_batch(quern_live *live)
 {
@@ -1016,11 +1090,7 @@ static void finish_batch(quern_live *live)
         module->version_count++;
         module->info = module->pending;
         *module->error = 0;
-        while (module->stuck != NULL) {
-            live_version *const stuck = module->stuck;
-            module->stuck = stuck->next_stuck;
-            release_version(live, stuck);
-        }
+        end_stuck(live, module);
         if (old == NULL) continue;
         if (old->entry->leave != NULL) old->entry->leave(&old->face);
         forget_library(live, module->before);
@@ -1069,9 +1139,9 @@ static void announce(const quern_live *live, const live_module *module)
         info->renewed_count, info->converted_count, (double)info->load_ns * 1e-6,
         (double)info->change_ns * 1e-6);
     for (const char *line = module->report; *line != 0;) {
-        const char *const end = strchr(line, '\n');
-        say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)(end - line), line);
-        line = end + 1;
+        const size_t bytes = strcspn(line, "\n"); /* the last line may be cut */
+        say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)bytes, line);
+        line += bytes + (line[bytes] != 0);
     }
 }
 
@@ -1085,6 +1155,10 @@ static quern_result run_batch(quern_live *live, live_module *const *chosen, uint
     /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
     quern_result result = quern_schedule_compile(live->schedule);
     if (result == QUERN_ERROR_WORLD_LOCKED) return in_module(result, call, name);
+    if (quern_world_loader(live->world) != NULL)
+        return in_module(quern_error_set(QUERN_ERROR_WORLD_LOCKED,
+                                         "a load function is running on the world: call it afterwards"),
+                         call, name);
     const bool was_compiled = result == QUERN_OK;
     result = QUERN_OK;
     /* A version must know which modules change with it, so all of them get a `next` before the first one is loaded. A
@@ -1299,8 +1373,8 @@ static quern_result reload_changed(quern_live *live, live_module *const *chosen,
     for (uint32_t i = 0; i < count; i++) {
         if (result == QUERN_OK)
             chosen[i]->loaded = chosen[i]->seen;
-        else
-            chosen[i]->refused = chosen[i]->seen;
+        else if (result != QUERN_ERROR_OUT_OF_MEMORY && result != QUERN_ERROR_WORLD_LOCKED)
+            chosen[i]->refused = chosen[i]->seen; /* those may pass: the file is tried again */
         if (result != QUERN_OK) note_error(chosen[i]);
     }
     return result;
@@ -1334,6 +1408,8 @@ quern_result quern_live_update(quern_live *live, uint32_t *out_count)
     quern_result result = reload_changed(live, modules, count, call);
     if (result != QUERN_OK && chosen.count > 1) {
         /* Those that do not need the others run in their new versions nevertheless. */
+        say(live, QUERN_LOG_ERROR, "%s; the %u changed modules are tried one by one", quern_error_message(),
+            count);
         count = 0;
         result = QUERN_OK;
         char error[ERROR_BYTES] = "";
@@ -1373,19 +1449,30 @@ quern_result quern_live_revert(quern_live *live, const char *name)
         return quern_error_set(QUERN_ERROR_UNAVAILABLE,
                                "%s: module '%s' runs in its first version: there is none before", call,
                                name);
-    (void)quern__live_read_stamp(module->path, &module->loaded);
-    return run_batch(live, &module, 1, false, module->before->path, call);
+    quern__live_stamp stamp = module->loaded;
+    (void)quern__live_read_stamp(module->path, &stamp);
+    const quern_result reverted = run_batch(live, &module, 1, false, module->before->path, call);
+    if (reverted == QUERN_OK) module->loaded = stamp;
+    return reverted;
 }
 
 void quern_live_destroy(quern_live *live)
 {
     if (live == NULL) return;
+    if (quern_schedule_compile(live->schedule) == QUERN_ERROR_WORLD_LOCKED) {
+        say(live, QUERN_LOG_ERROR, "quern_live_destroy: %s; the object remains", quern_error_message());
+        return;
+    }
+    /* Needs no memory, and asks no order: what the program's systems name may be missing from now on. */
     while (live->modules.count > 0) {
-        const live_module *const last = ITEM(live->modules, live_module *, live->modules.count - 1);
-        if (quern_live_remove(live, last->name) != QUERN_OK) {
-            say(live, QUERN_LOG_ERROR, "quern_live_destroy: %s; the object remains", quern_error_message());
-            return;
-        }
+        live_module *const module = ITEM(live->modules, live_module *, live->modules.count - 1);
+        live_version *const running = module->running;
+        FOR_EACH(const live_system, system, running->systems)
+        if (is_present(live, system)) (void)quern_schedule_remove_system(live->schedule, system->handle);
+        if (running->entry->leave != NULL) running->entry->leave(&running->face);
+        end_stuck(live, module);
+        release_version(live, running);
+        free_module(live, module);
     }
     quern_world_remove_user(live->world, &live->user);
     FOR_EACH(live_known *, place, live->known)
@@ -1431,8 +1518,8 @@ quern_result quern_live_get_info(const quern_live *live, uint32_t i, quern_live_
     out_info->name = module->name;
     out_info->path = module->path;
     out_info->version = module->version_count;
-    out_info->system_count = module->running->systems.count;
-    out_info->type_count = module->running->types.count;
+    out_info->system_count = module->running != NULL ? module->running->systems.count : 0;
+    out_info->type_count = module->running != NULL ? module->running->types.count : 0;
     out_info->report = module->report;
     out_info->error = module->error;
     return QUERN_OK;
@@ -1442,7 +1529,8 @@ const char *quern_live_system_name(const quern_live *live, uint32_t module, uint
 {
     if (live != NULL && module < live->modules.count) {
         const live_version *const version = ITEM(live->modules, live_module *, module)->running;
-        if (i < version->systems.count) return ITEM(version->systems, live_system, i).def->name;
+        if (version != NULL && i < version->systems.count)
+            return ITEM(version->systems, live_system, i).def->name;
     }
     (void)quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                           "quern_live_system_name: there is no system %u of module %u: %s", i, module,

@@ -108,7 +108,7 @@ static inline quern_result quern_live_own(quern_live_module *module, void *objec
 
 /* ---------------------------------------------------------------------------------------- the program */
 
-/** Severity of a message of the modules. */
+/** Receives a message about modules. level: its severity. */
 typedef void quern_live_handler(void *user_data, quern_log_level level, const char *message);
 
 /** Definition of the modules of a world. */
@@ -136,15 +136,16 @@ typedef struct quern_live_def {
 quern_result quern_live_create(const quern_live_def *def, quern_live **out_live);
 
 /** Removes the systems of all modules, calls their leave functions, and unloads them. The types remain. A library whose
- * types have hooks remains loaded until the program ends, as the world still calls them; a message says so. NULL is
- * allowed. The call is refused, with a message, while a frame runs on the world. */
+ * types have hooks remains loaded until the program ends, as the world still calls them; a message says so. Systems of the
+ * program that are ordered by systems of modules make the next frame fail until they are replaced. NULL is allowed. The
+ * call is refused, with a message, while a frame runs on the world. */
 void quern_live_destroy(quern_live *live);
 
 /** Loads a module. name: 1 to QUERN_MAX_NAME_BYTES bytes; NULL: the file's name without "lib" and what follows the first
  * dot. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the name), DUPLICATE_NAME, IO (the file cannot be read or copied),
  * UNAVAILABLE (not a library, or not a module of this version of Quern), those of the module's load function and of
  * quern_schedule_add_system, WORLD_LOCKED, OUT_OF_MEMORY. Nothing changes on failure, except
- * that components which did not exist before stay registered. */
+ * that types which did not exist before stay registered. */
 quern_result quern_live_add(quern_live *live, const char *path, const char *name);
 
 /** Removes a module: its systems are removed, leave is called, and the library is unloaded, as by quern_live_destroy.

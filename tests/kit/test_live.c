@@ -247,7 +247,7 @@ Test(live, a_system_keeps_its_handle_and_state_and_a_new_one_its_place)
     cr_expect_not(quern_schedule_is_system_enabled(schedule, move));
     must(quern_schedule_set_system_enabled(schedule, move, true));
     cr_expect_eq(info(0).added_count, 1);
-    cr_expect_eq(info(0).converted_count, 1);
+    cr_expect_eq(info(0).converted_count, 3);
     cr_expect_not_null(strstr(info(0).report, "component 'Place': 1 values converted, 1 fields added"),
                        "%s", info(0).report);
     frame();
@@ -404,6 +404,25 @@ Test(live, a_system_that_the_program_names_is_not_removed)
     cr_expect_eq(quern_live_remove(live, "game"), QUERN_ERROR_UNKNOWN_SYSTEM);
     must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "own")));
     must(quern_live_reload(live, "game"));
+}
+
+Test(live, removed_systems_come_back_in_their_order)
+{
+    put(more, "pair");
+    must(quern_live_add(live, more, NULL));
+    put(more, "turned"); /* lists them in the other order; those that stay keep their places */
+    update(1);
+    must(quern_schedule_add_system(
+        schedule, &(quern_system_def){.name = "own", .begin = run_nothing, .after = {"left"}}, NULL));
+    must(quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "right"), false));
+    put(more, "other"); /* has neither */
+    update_is_refused(QUERN_ERROR_UNKNOWN_SYSTEM, "'left'");
+    const quern_system left = quern_schedule_find_system(schedule, "left"),
+                       right = quern_schedule_find_system(schedule, "right");
+    cr_expect_eq(quern_schedule_previous_system(schedule, left).bits, 0);
+    cr_expect_eq(quern_schedule_previous_system(schedule, right).bits, left.bits);
+    cr_expect(quern_schedule_is_system_enabled(schedule, left));
+    cr_expect_not(quern_schedule_is_system_enabled(schedule, right));
 }
 
 Test(live, two_definitions_of_one_type_are_refused)
@@ -626,6 +645,89 @@ Test(live, one_of_several_changed_modules_may_fail)
     cr_expect_eq(info(1).version, 2);
 }
 
+Test(live, modules_cannot_bring_one_type_in_two_layouts)
+{
+    put(game, "first");
+    put(more, "other");
+    must(quern_live_add(live, game, NULL));
+    must(quern_live_add(live, more, NULL));
+    put(game, "newer");
+    put(more, "rival");
+    uint32_t count;
+    cr_expect_eq(quern_live_update(live, &count), QUERN_ERROR_LAYOUT_MISMATCH);
+    cr_expect_not_null(strstr(quern_error_message(), "'Fresh'"), "%s", quern_error_message());
+    cr_expect_eq(count, 1, "the first one does not need the other");
+    cr_expect_eq(info(1).version, 1);
+}
+
+Test(live, modules_cannot_share_a_system)
+{
+    put(game, "first");
+    put(more, "other");
+    must(quern_live_add(live, game, NULL));
+    must(quern_live_add(live, more, NULL));
+    (void)create_place(1, 2);
+    put(game, "faster");
+    put(more, "thief");
+    uint32_t count;
+    cr_expect_eq(quern_live_update(live, &count), QUERN_ERROR_DUPLICATE_NAME);
+    cr_expect_eq(count, 1);
+    frame();
+    cr_expect_eq(told(MOVE_STEP), 10);
+}
+
+Test(live, a_module_that_only_uses_a_type_must_fit_its_size)
+{
+    put(game, "first");
+    put(more, "user");
+    must(quern_live_add(live, game, NULL));
+    must(quern_live_add(live, more, NULL));
+    (void)create_place(1, 2);
+    frame();
+    put(more, "user");
+    update(1);
+    put(game, "wider");
+    update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH,
+                      "component 'Place' has another definition in module 'more'");
+    frame();
+}
+
+Test(live, waiting_events_and_resources_are_converted)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    (void)create_place(1, 2);
+    quern_event_reader *reader;
+    must(quern_event_reader_create(
+        world, &(quern_event_reader_def){.event = quern_event_find(world, "Bump")}, &reader));
+    *(int32_t *)quern_resource_get(world, quern_resource_find(world, "Rules")) = 7;
+    frame();
+    put(game, "wider");
+    update(1);
+    cr_expect_eq(info(0).converted_count, 3);
+    cr_expect_eq(((int32_t *)quern_resource_get(world, quern_resource_find(world, "Rules")))[1], 7);
+    uint32_t event_count = 0;
+    quern_event_block block;
+    while (quern_event_reader_next(reader, &block)) {
+        event_count += block.count;
+        cr_expect_eq(((const int32_t *)block.values)[0], 0);
+        cr_expect_eq(((const int32_t *)block.values)[1], 1);
+    }
+    cr_expect_eq(event_count, 1);
+    quern_event_reader_destroy(reader);
+}
+
+Test(live, the_end_does_not_ask_for_the_order_of_systems)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    must(quern_schedule_add_system(
+        schedule, &(quern_system_def){.name = "own", .begin = run_nothing, .after = {"move"}}, NULL));
+    quern_live_destroy(live);
+    live = NULL;
+    cr_expect_eq(quern_schedule_system_count(schedule), 1);
+}
+
 Test(live, the_program_keeps_its_own_types)
 {
     typedef struct Place {
@@ -696,8 +798,11 @@ Test(live, types_of_cpp_outlive_their_code)
         put(game, "cpp_1");
         update(1);
         frame();
-        const int32_t *points = quern_resource_get(world, quern_resource_find(world, "game::Score"));
-        (void)points;
+        char text[16];
+        quern_text_buffer buffer = {text, sizeof text, 0};
+        must(quern_resource_get_text(world, "game::Score.points", quern_sink_text(&buffer)));
+        cr_expect_eq(strtol(text, NULL, 10), i + 2,
+                     "one star for each frame, and variables of each version");
         expect_mapped(1);
     }
     cr_expect_eq(info(0).version, 7);

@@ -11,6 +11,12 @@
  *   twice     load registers a type in two ways
  *   other     another module: shares Place, has a system of its own
  *   foreign   shares a Place of another layout
+ *   newer     brings the type Fresh
+ *   rival     another module, brings Fresh with another layout
+ *   thief     another module, adds a system "move", too
+ *   user      another module, uses Place and does not register it
+ *   pair      another module, with the systems left and right
+ *   turned    the same, in the other order
  *   empty     exports nothing */
 
 #include <quern/kit/live.h>
@@ -29,6 +35,12 @@
 #define other    8
 #define foreign  9
 #define empty    10
+#define newer    11
+#define rival    12
+#define thief    13
+#define user     14
+#define pair     15
+#define turned   16
 
 #if LIVE_VARIANT != empty
 
@@ -59,12 +71,42 @@ typedef struct Told {
     int32_t copied_count; /* calls of the copy hook */
 } Told;
 
+#if LIVE_VARIANT == wider
+typedef struct Bump {
+    int32_t strength, by;
+} Bump;
+typedef struct Rules {
+    int32_t two, one;
+} Rules;
+#define BUMP_FIELDS  strength, by
+#define RULES_FIELDS two, one
+#else
 typedef struct Bump {
     int32_t by;
 } Bump;
+typedef struct Rules {
+    int32_t one;
+} Rules;
+#define BUMP_FIELDS  by
+#define RULES_FIELDS one
+#endif
 
-static quern_component place, name;
-static quern_resource told;
+typedef struct Fresh {
+    int32_t a;
+#if LIVE_VARIANT == rival
+    int32_t b;
+#endif
+} Fresh;
+
+/* Modules beside the one called game. */
+enum {
+    IS_OTHER = LIVE_VARIANT == other || LIVE_VARIANT == foreign || LIVE_VARIANT == rival ||
+               LIVE_VARIANT == thief || LIVE_VARIANT == user || LIVE_VARIANT == pair ||
+               LIVE_VARIANT == turned
+};
+
+static quern_component place, name, fresh;
+static quern_resource told, rules;
 static quern_event bump;
 static Told *told_value; /* starts anew in each version */
 
@@ -144,7 +186,15 @@ static void count(quern_context *context)
 {
     Told *state = quern_context_resource_write(context, told);
     state->count_total++;
-    quern_emit(quern_context_emitter(context, bump), &(Bump){STEP});
+    quern_emit(quern_context_emitter(context, bump), &(Bump){.by = STEP});
+}
+
+/* Of the variant user. */
+QUERN_SYSTEM(watch, (const Place, p))
+{
+    (void)context;
+    (void)p;
+    (void)count;
 }
 
 static void wave(quern_context *context)
@@ -167,10 +217,16 @@ static quern_result register_types(quern_live_module *module)
     const quern_component_def def = {
         QUERN_TYPE(Name), .hooks = {construct_names, copy_names, move_names, destroy_names, NULL},
         .default_value = &unnamed};
-    QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, PLACE_FIELDS));
-    if (LIVE_VARIANT != leaner && LIVE_VARIANT != other && LIVE_VARIANT != foreign)
+    if (LIVE_VARIANT != user)
+        QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, PLACE_FIELDS));
+    if (LIVE_VARIANT == newer) QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &fresh, Fresh, a));
+#if LIVE_VARIANT == rival
+    QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &fresh, Fresh, a, b));
+#endif
+    if (!IS_OTHER) QUERN_TRY(QUERN_RESOURCE_REGISTER_FIELDS(module->world, &rules, Rules, RULES_FIELDS));
+    if (LIVE_VARIANT != leaner && !IS_OTHER)
         QUERN_TRY(quern_component_register(module->world, &def, &name));
-    QUERN_TRY(QUERN_EVENT_REGISTER_FIELDS(module->world, &bump, Bump, by));
+    if (!IS_OTHER) QUERN_TRY(QUERN_EVENT_REGISTER_FIELDS(module->world, &bump, Bump, BUMP_FIELDS));
     return QUERN_RESOURCE_REGISTER(module->world, &told, Told);
 }
 
@@ -181,8 +237,13 @@ static quern_result add_systems(quern_schedule *schedule)
         .name = "count", .begin = count, .resources = {writes}, .emits = {bump}};
     const quern_system_def waved = {.name = "wave", .begin = wave, .resources = {writes}};
     const quern_system_def lifted = {.name = "lift", .run = lift, .terms = {quern_term_write(place)}};
-    if (LIVE_VARIANT == other || LIVE_VARIANT == foreign)
-        return quern_schedule_add_system(schedule, &waved, NULL);
+    if (LIVE_VARIANT == thief) QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}));
+    if (LIVE_VARIANT == user) QUERN_TRY(QUERN_ADD_SYSTEM(schedule, watch));
+    const quern_system_def sides[] = {{.name = "left", .begin = wave, .resources = {writes}},
+                                      {.name = "right", .begin = wave, .resources = {writes}}};
+    for (int i = 0; i < 2 && (LIVE_VARIANT == pair || LIVE_VARIANT == turned); i++)
+        QUERN_TRY(quern_schedule_add_system(schedule, &sides[LIVE_VARIANT == pair ? i : 1 - i], NULL));
+    if (IS_OTHER) return quern_schedule_add_system(schedule, &waved, NULL);
     if (LIVE_VARIANT == circular)
         QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}, .after = {"last"}));
     else

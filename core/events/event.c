@@ -183,7 +183,8 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
     quern_result result = QUERN_OK;
     uint32_t part_count = 0;
     bool has_room = true;
-    if (world->failed_schedule_count > 0)
+    /* Relaxed: only the thread that has the world redefines. */
+    if (atomic_load_explicit(&world->failed_schedule_count, memory_order_relaxed) > 0)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "the last frame of a schedule has failed, so events '%s' may not be published yet: run "

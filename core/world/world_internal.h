@@ -120,7 +120,7 @@ struct quern_world {
      * a frame that lost it to another thread, which was reported, still counts itself out. */
     _Atomic uint32_t running_frame_count;
     /* Schedules of which the last frame has failed: they may have events that were not published. */
-    uint32_t failed_schedule_count;
+    _Atomic uint32_t failed_schedule_count;
 
     /* The claim of the thread that runs a frame or, in builds with QUERN_CHECKS, is in a call that modifies the
      * world immediately. */

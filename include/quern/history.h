@@ -35,8 +35,9 @@
  *   - waiting events, and which readers have seen them;
  *   - commands that wait to be applied, and changes that reactions have not seen yet;
  *   - serial numbers;
- *   - of the schedules of the history: the number of the next frame, remaining time of fixed steps and
- *     intervals, what change filters have seen, which systems are enabled, and the targets of systems.
+ *   - of the schedules of the history: the number of the next frame, number and remaining time of fixed
+ *     steps, remaining time of intervals, what change filters have seen, which systems and sets are enabled,
+ *     and the targets of systems.
  *
  * Not restored:
  *   - types, relations, prefabs, queries and systems created since, which remain;
@@ -129,8 +130,7 @@ QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame
  * allocator only if the frame has more rows, records, events or commands than the world has room for.
  *
  * Errors, with everything unchanged: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD_UNAVAILABLE, OUT_OF_MEMORY,
- * INVALID_ARGUMENT (the frame is not kept, or systems were added to a schedule since). Threads: main,
- * between frames. */
+ * INVALID_ARGUMENT (the frame is not kept). Threads: main, between frames. */
 QUERN_API quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs);
 
 /** Returns the numbers of the oldest and the newest kept frame; some numbers in between may not have been

@@ -33,13 +33,14 @@ extern "C" {
 
 #define QUERN_MAX_SYSTEMS \
     65535 /**< Maximum number of systems per schedule, and of names of its systems ever. */
-#define QUERN_MAX_PHASES 32 /**< Maximum number of phases per schedule. */
+#define QUERN_MAX_PHASES        32   /**< Maximum number of phases per schedule. */
+#define QUERN_MAX_SCHEDULE_SETS 1024 /**< Maximum number of sets per schedule. */
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
-#define QUERN_MAX_ACCESS 32
-#define QUERN_MAX_ORDER  32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
-#define QUERN_MAX_SETS   8  /**< Maximum number of sets that a system is in. */
+#define QUERN_MAX_ACCESS        32
+#define QUERN_MAX_ORDER         32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
+#define QUERN_MAX_SETS          8 /**< Maximum number of sets that a system is in. */
 /** Maximum number of frames from one run to the next of a system with `every`. */
-#define QUERN_MAX_EVERY  65536
+#define QUERN_MAX_EVERY         65536
 
 /** Default maximum number of rounds of reactions after a sync point. */
 #define QUERN_DEFAULT_REACTION_ROUNDS 8
@@ -379,7 +380,8 @@ typedef struct quern_set_def {
 
 /** Adds a set. Systems name it in their definitions, before or after it is added; a system whose set is missing is refused
  * by quern_schedule_compile and frames, with UNKNOWN_SYSTEM. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_RESOURCE,
- * DUPLICATE_NAME (of a set or a system), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+ * DUPLICATE_NAME (of a set or a system), LIMIT (QUERN_MAX_SCHEDULE_SETS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main,
+ * between frames. */
 QUERN_API quern_result quern_schedule_add_set(quern_schedule *schedule, const quern_set_def *def);
 
 /** Replaces the set with the name of the definition. Its systems stay, and so does whether it is enabled. Errors: those of
@@ -434,7 +436,8 @@ QUERN_API quern_system quern_schedule_find_system(const quern_schedule *schedule
 
 /** Orders the systems and finds their conflicts now, instead of at the start of the next
  * quern_schedule_run. Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM (in before or after), SCHEDULE_CONFLICT (a
- * cycle; the message names its systems), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+ * cycle; the message names its systems), LIMIT (rules between sets order more than 2^26 pairs of systems), WORLD_LOCKED,
+ * OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
 
 /** Runs one frame on the world, with the threads of `jobs`, or on the calling thread only if `jobs` is

@@ -582,6 +582,12 @@ static void put_system(quern__json *out, const quern__facts *facts, uint32_t seg
     put_levels(out, system->plan, system->levels);
     quern__json_bool(out, "condition", system->condition != NULL);
     quern__json_decimal(out, "interval_seconds", quern__seconds_to_ns(system->interval_seconds), 9);
+    quern__json_integer(out, "every", system->every);
+    quern__json_integer(out, "turn", system->turn);
+    quern__json_open(out, "sets", '[');
+    for (uint32_t k = 0; k < system->set_names.count; k++)
+        quern__json_text(out, NULL, system->set_names.items[k].text);
+    quern__json_close(out, ']');
     quern__json_bool(out, "begin", system->begin != NULL);
     quern__json_bool(out, "end", system->end != NULL);
     quern__json_integer(out, "partial_bytes", system->partial_bytes);

@@ -775,6 +775,15 @@ static void count_frame(const quern_schedule *schedule, uint32_t change)
     atomic_fetch_add_explicit(&schedule->plan.world->running_frame_count, change, memory_order_relaxed);
 }
 
+/* Relaxed, as for running_frame_count. */
+void quern__schedule_set_failed(quern_schedule *schedule, bool has_failed)
+{
+    if (schedule->has_failed == has_failed) return;
+    schedule->has_failed = has_failed;
+    atomic_fetch_add_explicit(&schedule->plan.world->failed_schedule_count, has_failed ? 1 : UINT32_MAX,
+                              memory_order_relaxed);
+}
+
 typedef quern_result locked_function(quern_schedule *schedule, quern__flush_report *report);
 
 /* Runs `function` with the world locked. Precondition: the caller has claimed the world. */
@@ -792,6 +801,7 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
         if (QUERN_CHECKS) quern__guards_invalidate(schedule);
         schedule->is_running = false;
         count_frame(schedule, UINT32_MAX);
+        quern__schedule_set_failed(schedule, true);
         forget_refusals(schedule);
         return result;
     }
@@ -802,9 +812,7 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     quern__world_set_locked(schedule->plan.world, false);
     schedule->is_running = false;
     count_frame(schedule, UINT32_MAX);
-    const bool has_failed = result != QUERN_OK;
-    schedule->plan.world->failed_schedule_count += (uint32_t)has_failed - (uint32_t)schedule->has_failed;
-    schedule->has_failed = has_failed;
+    quern__schedule_set_failed(schedule, result != QUERN_OK);
     const quern_result end = result == QUERN_OK ? finish_frame(schedule, &report) : result;
     forget_refusals(schedule);
     return end;

@@ -103,7 +103,8 @@ static bool sets_are_open(const quern__system *system)
 
 /* Returns whether the system runs in this frame. Multiples of the interval are due times. A run covers all due
  * times that were reached; due_seconds is the time since the last covered one. While the condition returns
- * false, due_seconds continues to grow, so the system remains due. */
+ * false, due_seconds continues to grow, so the system remains due. A closed set leaves an interval due, too, and costs a turn
+ * of `every`. */
 SPECIALIZED bool advance_gates(quern__system *system, quern_context *context, const bool is_reported)
 {
     double interval = system->interval_seconds;

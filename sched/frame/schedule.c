@@ -135,7 +135,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
-    schedule->plan.world->failed_schedule_count -= schedule->has_failed;
+    quern__schedule_set_failed(schedule, false);
     quern_schedule **link = &schedule->plan.world->first_schedule;
     while (*link != schedule)
         link = &(*link)->next_schedule;
@@ -502,13 +502,12 @@ static void finish_set_change(quern_schedule *schedule, quern_result result)
     quern__world_unclaim(schedule->plan.world);
 }
 
-static quern_result create_set(const quern_schedule *schedule, const quern_set_def *def,
-                               quern__set **out_set)
+static quern_result create_set(quern_schedule *schedule, const quern_set_def *def, quern__set **out_set)
 {
     const quern_result result = quern__set_create(schedule->plan.world, def, out_set);
     if (result != QUERN_OK || (*out_set)->asker == NULL) return result;
     quern__system *asker = (*out_set)->asker;
-    asker->plan = (quern__plan *)(uintptr_t)&schedule->plan;
+    asker->plan = &schedule->plan;
     asker->name = asker->accessor.name = (*out_set)->name;
     if (asker->user_data == NULL) asker->user_data = schedule->plan.user_data;
     return QUERN_OK;
@@ -525,6 +524,11 @@ static quern_result add_set(quern_schedule *schedule, const quern_set_def *def)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
                            "the schedule has a %s '%s': choose another name for the set",
                            is_system ? "system" : "set", def->name);
+    if (plan->sets.count == QUERN_MAX_SCHEDULE_SETS)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "the schedule has %d sets, the maximum (QUERN_MAX_SCHEDULE_SETS): use fewer than that",
+            QUERN_MAX_SCHEDULE_SETS);
     if (!quern__array_reserve(quern__plan_allocator(plan), &plan->sets, plan->sets.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for set '%s'", def->name);
     result = create_set(schedule, def, &set);

@@ -77,6 +77,9 @@ typedef struct quern__guards {
 
 void quern__guards_release(quern__guards *guards, const quern_allocator *allocator);
 
+/* Notes whether the last frame of a schedule has failed: then events may not be published yet. */
+void quern__schedule_set_failed(struct quern_schedule *schedule, bool has_failed);
+
 /* Forgets all guards, because they refer to systems that are removed or replaced. */
 void quern__guards_forget(struct quern_schedule *schedule);
 

@@ -53,10 +53,10 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule);
  * commands that are not applied, or events that are not published. */
 quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
-/* Saves the state of a schedule: of its phases, then of its systems, in their order. */
+/* Saves the state of a schedule: of its phases, then of its sets, then of its systems, in their order. */
 void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer);
 
-/* Saves of which phases and systems that state is: before it, for a schedule that may change before it is restored. */
+/* Saves of which phases, sets and systems that state is: before it, for a schedule that may change before it is restored. */
 void quern__schedule_save_members(const quern_schedule *schedule, quern__byte_writer *writer);
 
 /* Checks bytes that may be forged: whether they are a state that quern__schedule_save wrote for a schedule with as

@@ -150,7 +150,7 @@ static bool restore_system(quern__system *system, const saved_system *saved)
     return system->is_enabled != was_enabled;
 }
 
-/* members: ids of the saved phases, then handles of the saved systems; NULL: those that the schedule has. */
+/* members: ids of the saved phases, then of the sets, then handles of the saved systems; NULL: those that the schedule has. */
 static void restore(quern_schedule *schedule, uint32_t phase_count, quern__byte_reader *members,
                     quern__byte_reader *reader)
 {

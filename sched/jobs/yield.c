@@ -57,6 +57,7 @@ enum {
     UNKNOWN_NS = 400000,   /* assumed duration of a function that replaces another one in the table */
     FALL_SHIFT = 3,        /* measured times fall by 1/8 of the difference */
     LOST_YIELD_NS = 2 * MAX_MOVE_NS,
+    MOST_LOST_NS = 1000 * 1000 * 1000, /* longer yields count as that */
     YIELD_SHARE = 128 /* reciprocal of the part of the time that yields to other programs may cost */
 };
 
@@ -91,8 +92,10 @@ bool quern__jobs_yield(quern_jobs *jobs)
     if (start_ns < atomic_load_explicit(&jobs->no_yield_until_ns, memory_order_relaxed)) return false;
     quern__thread_yield();
     const uint64_t end_ns = quern__clock_ns(), took_ns = end_ns - start_ns;
+    /* A stop of the whole process, as in a debugger, is no sign of other programs: it counts as a second. */
+    const uint64_t lost_ns = took_ns < MOST_LOST_NS ? took_ns : MOST_LOST_NS;
     if (took_ns > LOST_YIELD_NS)
-        atomic_store_explicit(&jobs->no_yield_until_ns, end_ns + YIELD_SHARE * took_ns,
+        atomic_store_explicit(&jobs->no_yield_until_ns, end_ns + YIELD_SHARE * lost_ns,
                               memory_order_relaxed);
     return true;
 }

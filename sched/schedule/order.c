@@ -86,7 +86,14 @@ static quern_result check_pair(const quern__plan *plan, const rule_side *side, c
                                const quern__system *other)
 {
     const char *word = rule->sees_commands ? "after the commands of" : rule->is_before ? "before" : "after";
-    if (side->set != NULL || other_side->set != NULL) {
+    const bool is_of_set = side->set != NULL || other_side->set != NULL;
+    if (rule->sees_commands && system->reaction != NULL && (other->reaction != NULL || !is_of_set))
+        return quern__fail(
+            QUERN_ERROR_SCHEDULE_CONFLICT,
+            "reaction '%s' is to run after the commands of '%s': reactions of one round all see "
+            "the same state; use after",
+            system->name, other->name);
+    if (is_of_set) {
         const bool is_against =
             rule->is_before ? other->phase < system->phase : other->phase > system->phase;
         const bool is_reaction = system->reaction != NULL || other->reaction != NULL;
@@ -100,12 +107,6 @@ static quern_result check_pair(const quern__plan *plan, const rule_side *side, c
             "systems of one phase",
             system->name, plan->phases[system->phase].name, word, other->name,
             plan->phases[other->phase].name);
-    if (rule->sees_commands && system->reaction != NULL)
-        return quern__fail(
-            QUERN_ERROR_SCHEDULE_CONFLICT,
-            "reaction '%s' is to run after the commands of '%s': reactions of one round all see "
-            "the same state; use after",
-            system->name, other->name);
     if ((system->reaction != NULL) == (other->reaction != NULL)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
@@ -118,9 +119,12 @@ static quern_result check_pair(const quern__plan *plan, const rule_side *side, c
  * registration; or, when the systems have their positions, it is noted which commands a system must see. */
 typedef struct rule_walk {
     quern__order_pair *pairs;
-    uint32_t count;
+    uint64_t count; /* a rule between two sets has a pair for each pair of their systems */
     bool notes_syncs;
 } rule_walk;
+
+/* Pairs of all rules: a gigabyte of working memory. */
+enum { MOST_PAIRS = 1 << 26 };
 
 static void visit_pair(const quern__plan *plan, rule_walk *walk, const quern__order_rule *rule,
                        quern__system *system, quern__system *other)
@@ -316,7 +320,13 @@ quern_result quern__order_systems(quern__plan *plan)
     rule_walk counting = {.pairs = NULL}, noting = {.notes_syncs = true};
     const quern_result counted = walk_rules(plan, &counting);
     if (counted != QUERN_OK) return counted;
-    const uint32_t rule_count = counting.count;
+    if (counting.count > MOST_PAIRS)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "the rules of systems and sets order %llu pairs of systems, more than %d: use phases, or "
+            "smaller sets",
+            (unsigned long long)counting.count, MOST_PAIRS);
+    const uint32_t rule_count = (uint32_t)counting.count;
     /* Working memory: the bit sets, then the rules twice, then the numbers. */
     const size_t bytes = (size_t)2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
                          2 * (size_t)rule_count * sizeof(quern__order_pair) +

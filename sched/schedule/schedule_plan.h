@@ -16,11 +16,11 @@
 #include <quern/graph.h>
 #include <quern/schedule.h>
 
-/* A before or after rule of the definition. It refers to the other system by name until the schedule is
- * compiled, because that system may be added later. */
+/* A before or after rule of a definition of a system or a set. It refers to the other system or set by name until the
+ * schedule is compiled, because that may be added later. */
 typedef struct quern__order_rule {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    bool is_before;     /* this system runs before the named one; otherwise after it */
+    bool is_before;     /* before the named one; otherwise after it */
     bool sees_commands; /* it runs after the named one, and sees its commands */
 } quern__order_rule;
 

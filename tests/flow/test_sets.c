@@ -163,6 +163,28 @@ Test(sets, names_must_be_known_and_unique)
 
 /* ------------------------------------------------------------------------------------------ enabling */
 
+Test(sets, their_number_and_that_of_ordered_pairs_have_limits)
+{
+    enum { MANY = 1500 };
+    char name[32];
+    quern_set_def many = {.name = "many"};
+    for (uint32_t i = 0; i < QUERN_MAX_ORDER; i++)
+        many.before[i] = "rest";
+    must(quern_schedule_add_set(schedule, &many));
+    add_set(.name = "rest");
+    for (uint32_t i = 0; i < 2 * MANY; i++) {
+        (void)snprintf(name, sizeof name, "system %u", (unsigned)i);
+        (void)add(name, 1, i < MANY ? "many" : "rest", 0);
+    }
+    must_refuse(LIMIT, world, quern_schedule_compile(schedule));
+    assert_message_has("pairs of systems");
+    for (uint32_t i = 2; i < QUERN_MAX_SCHEDULE_SETS; i++) {
+        (void)snprintf(name, sizeof name, "set %u", (unsigned)i);
+        add_set(.name = name);
+    }
+    must_refuse(LIMIT, world, quern_schedule_add_set(schedule, &(quern_set_def){.name = "one more"}));
+}
+
 Test(sets, a_system_runs_if_it_and_all_its_sets_are_enabled)
 {
     add_set(.name = "one");

@@ -164,6 +164,17 @@ Test(synced, rules_that_cannot_hold_are_refused)
     make_system(schedule, "react", react, .terms = {quern_term_read(number)},
                 .reacts_to = QUERN_REACT_ADDED, .after_commands_of = {"spawn"});
     must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_compile(schedule));
+    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "reactions"}));
+    make_system(schedule, "first", react, .terms = {quern_term_read(number)},
+                .reacts_to = QUERN_REACT_ADDED, .sets = {"reactions"});
+    must(quern_schedule_replace_system(schedule, quern_schedule_find_system(schedule, "react"),
+                                       &(quern_system_def){.run = react,
+                                                           .terms = {quern_term_read(number)},
+                                                           .reacts_to = QUERN_REACT_ADDED,
+                                                           .after_commands_of = {"reactions"}}));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_compile(schedule));
+    assert_message_has("use after");
+    must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "first")));
     must(quern_schedule_remove_system(schedule, quern_schedule_find_system(schedule, "react")));
     const quern_system late = make_system(schedule, "late", NULL, .begin = idle_callback, .phase = 1,
                                           .after_commands_of = {"spawn"});

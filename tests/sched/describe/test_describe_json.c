@@ -303,6 +303,7 @@ Test(describe_json, a_system_with_all_declarations)
     assert_flag(system, "exclusive", false);
     assert_flag(system, "condition", true);
     assert_number(system, "interval_seconds", 0.125);
+    assert_number(system, "turn", 0);
     assert_flag(system, "begin", true);
     assert_flag(system, "end", false);
     assert_number(system, "partial_bytes", 24);

@@ -100,6 +100,15 @@ Test(crowd, a_yield_to_another_program_ends_all_yields_for_many_times_as_long)
     }
 }
 
+Test(crowd, a_stop_of_the_process_counts_as_a_second)
+{
+    yield_took_ns = (uint64_t)3600 * MOST_LOST_NS;
+    wake();
+    clock_now_ns += (uint64_t)YIELD_SHARE * MOST_LOST_NS;
+    yield_took_ns = 0;
+    cr_expect_eq(yields_for_each_reason(), REASONS);
+}
+
 /* Otherwise the worker would spin for as long as the system lets it. */
 Test(crowd, a_waiting_worker_of_an_oversubscribed_pool_sleeps_where_it_may_not_yield)
 {

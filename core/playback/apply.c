@@ -174,6 +174,37 @@ static void fill_row(const quern__scratch *scratch, const quern__sequence *seque
     }
 }
 
+/* size_bytes is a constant in most inlined copies. */
+static inline void copy_sized(const quern__fill *fill, char *target, const quern__edit *rows,
+                              uint32_t count, uint32_t size_bytes)
+{
+    const size_t offset_bytes = fill->value_offset_bytes;
+    for (uint32_t i = 0; i < count; i++, target += size_bytes)
+        quern__copy_value(target, rows[i].item + offset_bytes, size_bytes);
+}
+
+/* Copies the values that commands gave to consecutive rows. */
+static void copy_given(const quern__fill *fill, char *target, const quern__edit *rows, uint32_t count)
+{
+    switch (fill->size_bytes) {
+    case 4:
+        copy_sized(fill, target, rows, count, 4);
+        break;
+    case 8:
+        copy_sized(fill, target, rows, count, 8);
+        break;
+    case 12:
+        copy_sized(fill, target, rows, count, 12);
+        break;
+    case 16:
+        copy_sized(fill, target, rows, count, 16);
+        break;
+    default:
+        copy_sized(fill, target, rows, count, fill->size_bytes);
+        break;
+    }
+}
+
 /* Writes the values of consecutive rows, column by column if their sequence has only one operation. */
 static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                       const quern__edit *rows, uint32_t count)
@@ -188,8 +219,11 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
     const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill];
     for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
         char *target = quern__run_value(place, fill->target_offset_bytes, fill->size_bytes);
-        for (uint32_t i = 0; i < count; i++, target += fill->size_bytes)
-            fill_value(fill, target, rows[i].item);
+        if (fill->is_plain && fill->value_offset_bytes != 0)
+            copy_given(fill, target, rows, count);
+        else
+            for (uint32_t i = 0; i < count; i++, target += fill->size_bytes)
+                fill_value(fill, target, rows[i].item);
     }
 }
 

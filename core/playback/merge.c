@@ -543,6 +543,44 @@ static inline void merge_at(walk *it, uintptr_t location, quern_entity entity, c
     *edit = (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
+/* Does what merge_at does for the next `count` items of the batch, as long as each one is the first of a row of the current
+ * chunk. Returns how many it has merged. Precondition: the first of them is on a row of the chunk, the stream is located,
+ * and the operation of the batch is the first operation. Most commands are merged here. They often come in the order of
+ * rows, so the bits of 64 rows are in a register. */
+static QUERN__NO_INLINE uint32_t merge_first_edits(const walk *it, const quern__item *item, uint32_t count)
+{
+    const size_t item_bytes = it->batch->operation->item_bytes;
+    const quern__edit added = {.sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
+    uintptr_t first = 0, row_count = 0; /* of these rows */
+    uint64_t *word = it->touched, bits = *word;
+    quern__edit *rows = it->rows;
+    char *at = (char *)(uintptr_t)item;
+    uint32_t i = 0;
+    for (; i < count; i++, at += item_bytes) {
+        const uintptr_t location = ((const quern__item *)(const void *)at)->location;
+        uintptr_t row = location - first;
+        if (row >= row_count) {
+            *word = bits;
+            row = location - (uintptr_t)it->chunk;
+            if (row >= it->chunk_rows) return i;
+            const uintptr_t index = row / 64;
+            first = (uintptr_t)it->chunk + index * 64;
+            row_count = it->chunk_rows - index * 64 < 64 ? it->chunk_rows - index * 64 : 64;
+            rows = it->rows + index * 64;
+            word = it->touched + index;
+            bits = *word;
+            it->touched[-1] |= 1ull << index;
+            row %= 64;
+        }
+        if ((bits >> row & 1) != 0) break;
+        bits |= 1ull << row;
+        rows[row] = added;
+        rows[row].item = at;
+    }
+    *word = bits;
+    return i;
+}
+
 /* Merges the i-th item of the batch, which is on an entity that the stream creates and that is no member of an
  * instance. */
 static void merge_created(const walk *it, const quern__item *item, uint32_t i)
@@ -695,9 +733,17 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
         merge_view(it, begin, end, mode);
         return;
     }
+    const bool is_located = it->gathered->is_located;
     quern__item *item = quern__batch_item(it->batch, begin);
-    for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
-        if (item->location != 0 && QUERN__LIKELY(it->gathered->is_located)) {
+    for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory;
+         i++, item = quern__item_next(item, operation)) {
+        if (mode != WALK_NOTE && is_located && item->location - (uintptr_t)it->chunk < it->chunk_rows &&
+            operation == it->first_operation) {
+            i += merge_first_edits(it, item, end - i);
+            if (i == end) return;
+            item = quern__batch_item(it->batch, i);
+        }
+        if (item->location != 0 && QUERN__LIKELY(is_located)) {
             merge_at(it, item->location, item->entity, (char *)item, i, mode);
         } else if (item->location != 0) {
             merge_moved(it, item->entity, (char *)item, i, mode);
@@ -707,7 +753,6 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
         } else if (mode != WALK_SPAN && item->entity.bits != 0) {
             merge_created(it, item, i);
         }
-        item = quern__item_next(item, operation);
     }
 }
 
@@ -764,6 +809,18 @@ static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
     return word * 64 + quern__lowest_bit_64(bits);
 }
 
+/* Returns the first row after `row`, which is edited, that is not edited, or row_count. */
+static uint32_t find_untouched(const quern__chunk_edits *edits, uint32_t row)
+{
+    if (edits->touched == NULL) return edits->row_count;
+    uint32_t word = row / 64;
+    uint64_t bits = ~edits->touched[word] & ~0ull << row % 64;
+    while (bits == 0 && ++word < QUERN__BITSET_WORDS(edits->row_count))
+        bits = ~edits->touched[word];
+    const uint32_t end = bits != 0 ? word * 64 + quern__lowest_bit_64(bits) : edits->row_count;
+    return end < edits->row_count ? end : edits->row_count;
+}
+
 /* Finds or adds the group of a sequence, in the edits with this stamp. Returns false if out of memory. */
 static bool find_group(const quern__chunk_edits *edits, uint64_t stamp, uint32_t sequence_index,
                        uint32_t *out_group)
@@ -806,17 +863,14 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     edits->first_group = scratch->groups.count;
     edits->first_range = scratch->row_ranges.count;
     if (!group_view_edits(edits, stamp)) scratch->is_out_of_memory = true;
+    uint32_t edited_end = 0; /* of the edited rows after each other that `row` is one of */
     for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
          row = find_touched(edits, end)) {
         const uint32_t sequence = edits->rows[row].sequence;
+        if (row >= edited_end) edited_end = find_untouched(edits, row);
         end = row + 1;
-        if (edits->touched == NULL)
-            while (end < edits->row_count && edits->rows[end].sequence == sequence)
-                end++;
-        else
-            while (end < edits->row_count && quern__bitset_has(edits->touched, end) &&
-                   edits->rows[end].sequence == sequence)
-                end++;
+        while (end < edited_end && edits->rows[end].sequence == sequence)
+            end++;
         uint32_t group;
         if (!find_group(edits, stamp, sequence, &group) ||
             !quern__array_reserve(scratch->sequences.allocator, &scratch->row_ranges,

@@ -147,6 +147,9 @@ static void finish_layout(quern__operation *operation)
     operation->traits = kind->traits;
     if (is_plain) operation->traits |= kind->plain_traits;
     operation->is_copied = is_plain && !operation->has_entity_fields;
+    operation->join_key = operation->is_copied && operation->operand_count == 1
+                              ? quern__join_key(operation->kind, operation->operands[0].component)
+                              : 0;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
     if (kind->merge_kind == QUERN__MERGE_CREATE && has_relation)

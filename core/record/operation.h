@@ -162,6 +162,8 @@ typedef struct quern__operation {
     /* hash: equal for equal operations of all recorders, rarely equal for others; 0 if it spawns or
      * accumulates */
     uint64_t key;
+    uint64_t
+        join_key; /* of an operation on one component whose value is copied: quern__join_key; otherwise 0 */
     uint32_t item_bytes;
     uint32_t alignment_bytes; /* alignment of an item: at least 8, and a divisor of item_bytes */
     /* number of commands an item counts as: 1 + n for a create with n components */
@@ -183,6 +185,12 @@ typedef struct quern__operation {
     };
     quern__operand operands[];
 } quern__operation;
+
+/* Returns a number that tells operations on one component apart, and is not 0. */
+static inline uint64_t quern__join_key(quern__operation_kind kind, quern_component component)
+{
+    return (uint64_t)component.bits << 8 | ((uint64_t)kind + 1);
+}
 
 /* Operations without operands, shared by all recorders. Defined in record.c. */
 extern const quern__operation quern__operation_destroy;

@@ -672,11 +672,10 @@ static QUERN__NO_INLINE quern_result record(quern_commands *commands, quern__ope
 static inline bool join_batch(quern_commands *commands, quern__operation_kind kind, quern_entity entity,
                               quern_component component, const void *value)
 {
-    if (QUERN__UNLIKELY(commands == NULL || !quern__commands_can_record(commands))) return false;
-    const quern__operation *operation = commands->operation;
-    if (operation == NULL || operation->kind != kind ||
-        operation->operands[0].component.bits != component.bits || !operation->is_copied)
+    if (QUERN__UNLIKELY(commands == NULL || !quern__commands_can_record(commands)) ||
+        commands->join_key != quern__join_key(kind, component))
         return false;
+    const quern__operation *operation = commands->operation;
     char *space = commands->next;
     const quern__record *found = quern__entities_find(&commands->storage->entities, entity);
     if (found == NULL || (size_t)(commands->end - space) < operation->item_bytes) return false;
@@ -692,10 +691,12 @@ static inline bool join_batch(quern_commands *commands, quern__operation_kind ki
 quern_result quern_commands_add(quern_commands *commands, quern_entity entity, quern_component component,
                                 const void *value)
 {
-    const quern__operation_kind kind = value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD;
-    if (QUERN__LIKELY(join_batch(commands, kind, entity, component, value))) return QUERN_OK;
+    if (QUERN__LIKELY(value != NULL ? join_batch(commands, QUERN__OPERATION_SET, entity, component, value)
+                                    : join_batch(commands, QUERN__OPERATION_ADD, entity, component, NULL)))
+        return QUERN_OK;
     QUERN__NEED(commands);
-    return record(commands, kind, entity, component, value, __func__);
+    return record(commands, value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD, entity, component,
+                  value, __func__);
 }
 
 quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)

@@ -73,6 +73,7 @@ struct quern_commands {
     char *end;                         /* end of the space for items; a jump fits after it */
     const quern__operation *operation; /* operation of the open batch; NULL: no batch is open */
     quern__command_batch *batch;
+    uint64_t join_key; /* join_key of the operation of the open batch; 0: no batch is open */
     quern__storage *storage;
     quern__origin origin; /* origin of the running callback */
     /* Functions that apply the commands at a sync point: playback.h. NULL until a callback may record. */
@@ -224,6 +225,7 @@ static inline void quern__batch_close(quern_commands *commands)
     stream->command_count += (uint64_t)commands->batch->item_count * commands->operation->command_count;
     stream->item_count += commands->batch->item_count;
     commands->operation = NULL;
+    commands->join_key = 0;
 }
 
 /* Largest size of a batch with one item, at an address aligned to 8 bytes. */
@@ -265,6 +267,7 @@ static inline void quern__batch_begin(quern_commands *commands, const quern__ope
     commands->open->traits &= operation->traits;
     commands->batch = batch;
     commands->operation = operation;
+    commands->join_key = operation->join_key;
 }
 
 /* Appends an item to the space that quern__item_space_find returned. The caller fills the item. */

@@ -11,12 +11,14 @@
 #     stress      The test runs for the seconds of QUERN_STRESS_SECONDS in the environment, which ./run test sets to 0.5.
 #                 Without it, as in ./run test all, a test has a default of up to 20 s.
 #
-# In every build, ./run test all and ./run test PRESET run all tests with any labels.
+# In every build, ./run test all and ./run test PRESET run all tests with any labels. Builds with sanitizers have no tests that
+# run none of their code, such as those of sources and documents (see house.cmake).
 set(quern_known_labels threaded optimised stress)
 
 # The longest tests start first, so that at the end no processor waits for one of them.
-set(quern_long_tests test_every bench test_bulk_random test_frame_failure test_determinism test_event_flow test_graph_nested
-                     stress_jobs test_levels test_reaction_memory bench_report grid swarm test_sync keep)
+set(quern_long_tests
+    test_netplay_simulation test_every bench test_bulk_random test_frame_failure test_determinism test_event_flow
+    test_graph_nested stress_jobs test_levels test_reaction_memory bench_report grid swarm test_sync keep)
 
 # Criterion reports success although a leak is found when the process ends. So tests also fail by the messages of
 # sanitizers.
@@ -62,6 +64,10 @@ function(quern_read_labels source result)
   set(${result} "${labels}" PARENT_SCOPE)
 endfunction()
 
+# There are hundreds of test programs, and the linker mold links one in two fifths of the time of GNU ld.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=mold QUERN_HAS_MOLD)
+
 # quern_add_test(NAME SOURCE): adds a test program and a test of ctest, both with that name.
 function(quern_add_test name source)
   quern_read_labels(${source} labels)
@@ -74,6 +80,9 @@ function(quern_add_test name source)
   quern_fix_floats(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE quern_test_support ${quern_test_libraries_${folder}} quern_static m)
+  if(QUERN_HAS_MOLD)
+    target_link_options(${name} PRIVATE -fuse-ld=mold)
+  endif()
   add_test(NAME ${name} COMMAND ${quern_test_launcher} $<TARGET_FILE:${name}> --jobs 1)
   set_tests_properties(${name} PROPERTIES LABELS "${labels}")
   quern_guard_test(${name})

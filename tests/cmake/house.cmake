@@ -33,14 +33,6 @@ endforeach()
 set(quern_c_headers ${quern_public_headers} kit/angle.h kit/grid.h kit/json.h kit/live.h kit/random.h
                     kit/transform.h)
 list(FILTER quern_c_headers EXCLUDE REGEX "[.]hpp$")
-add_test(NAME headers_msvc COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_msvc_headers.sh ${PROJECT_SOURCE_DIR}
-                                   ${quern_c_headers})
-set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
-list(TRANSFORM quern_public_headers REPLACE "^include/quern/" "" OUTPUT_VARIABLE quern_strict_headers)
-add_test(NAME headers_strict
-         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_strict_headers.sh ${PROJECT_SOURCE_DIR} ${quern_strict_headers}
-                 kit/angle.h kit/grid.h kit/json.h kit/live.h kit/netplay.h kit/random.h kit/transform.h)
-set_tests_properties(headers_strict PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 add_library(quern_headers OBJECT ${header_sources})
 quern_configure_target(quern_headers)
 set_target_properties(quern_headers PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
@@ -131,6 +123,27 @@ if(CMAKE_CXX_COMPILER)
                                                          ENVIRONMENT "${quern_test_environment}")
   endif()
 
+  target_compile_options(quern_hpp_cpp17 PRIVATE -fno-exceptions -fno-rtti)
+  target_compile_definitions(quern_hpp_cpp20 PRIVATE QUERN_CPP_EXCEPTIONS)
+endif()
+
+# ------------------------------------------------------------------------------------------- sources
+
+# The tests below check sources, documents, or builds of their own. They run no code of a build with sanitizers.
+if(QUERN_SANITIZE)
+  return()
+endif()
+
+add_test(NAME headers_msvc COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_msvc_headers.sh ${PROJECT_SOURCE_DIR}
+                                   ${quern_c_headers})
+set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
+list(TRANSFORM quern_public_headers REPLACE "^include/quern/" "" OUTPUT_VARIABLE quern_strict_headers)
+add_test(NAME headers_strict
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_strict_headers.sh ${PROJECT_SOURCE_DIR} ${quern_strict_headers}
+                 kit/angle.h kit/grid.h kit/json.h kit/live.h kit/netplay.h kit/random.h kit/transform.h)
+set_tests_properties(headers_strict PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+
+if(CMAKE_CXX_COMPILER)
   # Names of types: with each compiler and standard library at hand.
   set(compilers ${CMAKE_CXX_COMPILER})
   foreach(name g++ clang++ clang++-14 clang++-19 x86_64-w64-mingw32-g++ i686-linux-gnu-g++)
@@ -170,8 +183,6 @@ if(CMAKE_CXX_COMPILER)
                        ${CMAKE_CURRENT_SOURCE_DIR}/cpp/type_names.cpp)
     endforeach()
   endforeach()
-  target_compile_options(quern_hpp_cpp17 PRIVATE -fno-exceptions -fno-rtti)
-  target_compile_definitions(quern_hpp_cpp20 PRIVATE QUERN_CPP_EXCEPTIONS)
 endif()
 
 add_test(NAME types_are_refused
@@ -183,8 +194,6 @@ add_test(NAME loops_are_vectorised
          COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DCOMPILER=${CMAKE_C_COMPILER}
                  -DCOMPILER_ID=${CMAKE_C_COMPILER_ID} -DBUILD=${CMAKE_CURRENT_BINARY_DIR} -P
                  ${CMAKE_CURRENT_SOURCE_DIR}/docs/loops.cmake)
-
-# ------------------------------------------------------------------------------------------- sources
 
 # Rules for the sources: the rooms that a room may include, the functions that may change structure, comments at atomic
 # operations, and unique names. Each script that checks a rule has a test of its own.
@@ -228,18 +237,17 @@ add_test(NAME run_sets_up COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_run_
 
 # -------------------------------------------------------------------------------------------- builds
 
-# Large static objects would cost memory in every program that links the library. Sanitizers change the sizes of static
-# objects.
+# Large static objects would cost memory in every program that links the library.
 find_program(QUERN_NM nm)
 mark_as_advanced(QUERN_NM)
-if(QUERN_NM AND NOT QUERN_SANITIZE)
+if(QUERN_NM)
   add_test(NAME static_data COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_static_data.sh $<TARGET_FILE:quern_static>)
   quern_label_optimised(static_data quern_static)
 endif()
 
 # Builds the library and the demo for other platforms, if the compiler supports them. (Preset i686 runs all tests with
 # 32-bit pointers.) Each test compiles the whole library, so only the build without checks has them.
-if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT QUERN_CHECKS)
+if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_CHECKS)
   foreach(kind 32bit portable musl)
     add_test(NAME library_${kind}
              COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_build.sh ${kind} ${PROJECT_SOURCE_DIR}
@@ -256,7 +264,7 @@ if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT Q
 endif()
 
 # What debuggers show of a program. Only a build for debugging has the information that their scripts read.
-if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT QUERN_SANITIZE)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_executable(debugged debuggers/debugged.c)
   quern_configure_target(debugged)
   target_link_libraries(debugged PRIVATE quern_static)
@@ -267,8 +275,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT QUERN_SANITIZE)
   endforeach()
 endif()
 
-# The test builds a user's program without sanitizers, which cannot link a library built with them.
-if(QUERN_INSTALL AND NOT QUERN_SANITIZE)
+if(QUERN_INSTALL)
   add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/test_install.sh ${CMAKE_COMMAND}
                                 ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   quern_label_optimised(install quern_static quern_shared quern_grid quern_json quern_transform)
@@ -279,20 +286,18 @@ endif()
 
 # -------------------------------------------------------------------------------------------- models
 
-# The models are checked by a model checker, which is optional. Builds without sanitizers compile the models, so that a
+# The models are checked by a model checker, which is optional. All builds without sanitizers compile the models, so that a
 # change of the sources that they include cannot break them unnoticed.
-if(NOT QUERN_SANITIZE)
-  file(GLOB quern_model_sources CONFIGURE_DEPENDS models/*.c)
-  add_library(quern_models OBJECT ${quern_model_sources})
-  quern_configure_target(quern_models)
-  # Optimised, the models would cause warnings about calls that no model makes. A model uses only some of the functions
-  # that it includes.
-  target_compile_options(quern_models PRIVATE -O0 -Wno-unused-function)
-  target_include_directories(quern_models PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-  find_program(QUERN_GENMC genmc)
-  mark_as_advanced(QUERN_GENMC)
-  if(QUERN_GENMC)
-    add_test(NAME models COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/models/run_models.sh quick)
-    set_tests_properties(models PROPERTIES TIMEOUT 1800 COST 10)
-  endif()
+file(GLOB quern_model_sources CONFIGURE_DEPENDS models/*.c)
+add_library(quern_models OBJECT ${quern_model_sources})
+quern_configure_target(quern_models)
+# Optimised, the models would cause warnings about calls that no model makes. A model uses only some of the functions
+# that it includes.
+target_compile_options(quern_models PRIVATE -O0 -Wno-unused-function)
+target_include_directories(quern_models PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+find_program(QUERN_GENMC genmc)
+mark_as_advanced(QUERN_GENMC)
+if(QUERN_GENMC)
+  add_test(NAME models COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/models/run_models.sh quick)
+  set_tests_properties(models PROPERTIES TIMEOUT 1800 COST 10)
 endif()

@@ -775,13 +775,28 @@ quern_result quern__components_fail_unknown(const quern__components *components,
     return quern__registry_fail_unknown(&registry, component.bits, components->first_bits >> 24);
 }
 
+/* Whether the component may be found, and has the name. */
+static bool has_name(const quern__component *component, const char *name)
+{
+    return !component->managed.is_hidden && strcmp(component->type.name, name) == 0;
+}
+
+/* A hint is only tried: what it leads to must have the name. So it may be out of date, and threads may write it at the same
+ * time; relaxed, since it guards nothing. */
 quern_component quern__components_find(const quern__components *components, const char *name)
 {
     const uint32_t count = components->list.count;
-    uint32_t i = quern__registry_find(&registry, components->list.items, 0, count, name);
-    while (i < count && components->list.items[i]->managed.is_hidden)
-        i = quern__registry_find(&registry, components->list.items, i + 1, count, name);
-    return i < count ? quern__component_handle(components, i) : (quern_component){0};
+    _Atomic uint16_t *hint = (_Atomic uint16_t *)(uintptr_t)&components
+                                 ->hints[(uintptr_t)name * 0x9E3779B9u >> 20 & (QUERN__NAME_HINTS - 1)];
+    const uint32_t hinted = atomic_load_explicit(hint, memory_order_relaxed);
+    if (hinted != 0 && hinted <= count && has_name(components->list.items[hinted - 1], name))
+        return quern__component_handle(components, hinted - 1);
+    uint32_t i = 0;
+    while (i < count && !has_name(components->list.items[i], name))
+        i++;
+    if (i == count) return (quern_component){0};
+    atomic_store_explicit(hint, (uint16_t)(i + 1), memory_order_relaxed); /* see above */
+    return quern__component_handle(components, i);
 }
 
 quern_suggestion quern__components_suggest(const quern__components *components, const char *name,

@@ -285,6 +285,8 @@ typedef struct quern__component {
     quern__outside_writes outside_writes;
 } quern__component;
 
+enum { QUERN__NAME_HINTS = 64 };
+
 typedef struct quern__components {
     QUERN__ARRAY(quern__component *) list; /* by index; components never move in memory */
     uint32_t first_bits;         /* bits of the handle of index 0; those of index i are i larger */
@@ -292,6 +294,8 @@ typedef struct quern__components {
     uint32_t largest_bytes;      /* size of the largest type registered so far */
     bool has_requirements;       /* whether some component requires others */
     quern__type_ids type_ids;    /* identities of components */
+    /* By the address of a name, the index of the component that it led to last, plus one: most names are literals. */
+    _Atomic uint16_t hints[QUERN__NAME_HINTS];
 } quern__components;
 
 void quern__components_release(quern__components *components, const quern_allocator *allocator);

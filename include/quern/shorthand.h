@@ -23,9 +23,9 @@
  * A component is found by the name of its C type, written as in its registration. A type that the world does
  * not have yet is registered, as a component of plain bytes without described fields, by QUERN_ADD_SYSTEM
  * and by the macros with a world as argument. To give it fields, hooks or flags, register it before: by
- * QUERN_REGISTER, or by any function of <quern/component.h>. The cost of the search is proportional to
- * the number of components of the world; where that matters, keep the handle and call the function that the
- * macro calls. */
+ * QUERN_REGISTER, or by any function of <quern/component.h>. The first search from a place in the
+ * program compares the names of all components; later ones find the component at once. In long loops, keep the
+ * handle and call the function that the macro calls. */
 
 #include <quern/base.h>
 #include <quern/commands.h>

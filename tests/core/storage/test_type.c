@@ -3,6 +3,7 @@
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Tests of the macros of <quern/type.h> and <quern/component.h>. */
@@ -135,6 +136,44 @@ Test(type, types_are_registered_with_their_fields)
     cr_assert_eq(type->size_bytes, sizeof(Everything));
     cr_assert_eq(type->alignment_bytes, _Alignof(Everything));
     cr_assert_eq(type->field_count, 2u);
+    quern_world_destroy(world);
+}
+
+/* The world remembers which component an address led to. */
+Test(type, a_name_that_changes_in_place_leads_to_another_component)
+{
+    char name[8] = "First";
+    quern_component first, second;
+    quern_world *world = setup_world(), *other = setup_world();
+    must(quern_component_register(world, &(quern_component_def){.name = "First"}, &first));
+    must(quern_component_register(world, &(quern_component_def){.name = "Second"}, &second));
+    for (uint32_t i = 0; i < 3; i++) {
+        strcpy(name, "First");
+        cr_assert_eq(quern_component_find(world, name).bits, first.bits);
+        strcpy(name, "Second");
+        cr_assert_eq(quern_component_find(world, name).bits, second.bits);
+        strcpy(name, "Third");
+        cr_assert_eq(quern_component_find(world, name).bits, 0);
+        cr_assert_eq(quern_component_find(other, name).bits, 0);
+    }
+    quern_world_destroy(other);
+    quern_world_destroy(world);
+}
+
+/* More names than the world remembers: each is found again. */
+Test(type, each_of_many_names_is_found)
+{
+    enum { COUNT = 500 };
+    static char names[COUNT][8];
+    quern_component components[COUNT];
+    quern_world *world = setup_world();
+    for (uint32_t i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "C%u", i);
+        must(quern_component_register(world, &(quern_component_def){.name = names[i]}, &components[i]));
+    }
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < COUNT; i++)
+            cr_assert_eq(quern_component_find(world, names[i]).bits, components[i].bits);
     quern_world_destroy(world);
 }
 

@@ -410,7 +410,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK && query->target != NULL)
         iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK && query->up_count > 0)
-        iterator.result = quern__in_call(quern__ups_begin_iteration(&iterator), "quern_query_iterate");
+        iterator.result =
+            quern__in_call(quern__ups_begin_iteration(&iterator, &query->ups->pool), "quern_query_iterate");
     if (iterator.result == QUERN_OK) use_entries(query, &iterator);
     /* the application may hold writable columns: views of an iteration stay usable while frames run */
     for (uint32_t i = 0; QUERN_CHECKS && iterator.result == QUERN_OK && i < query->term_count; i++)
@@ -421,6 +422,42 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK && query->filter_count > 0)
         query->seen_version = query->storage->clock++;
     return iterator;
+}
+
+quern_result quern__query_prepare_inside(quern__query *query, uint32_t worker_count)
+{
+    const bool is_listed = query->target != NULL || (query->filter_count == 0 && !query->selects_rows);
+    const quern_result result =
+        query->up_count > 0 ? quern__ups_reserve_pools(query, worker_count) : QUERN_OK;
+    return result == QUERN_OK && is_listed ? quern__query_list(query) : result;
+}
+
+/* The list of chunks, or of a target's rows, is that of quern__query_prepare_inside: nothing is built here. */
+void quern__query_iterate_inside(quern__query *query, const quern__inside *inside,
+                                 quern_query_iterator *out_iterator)
+{
+    static const bool never_locked = false; /* the frame that has locked the world runs the callback */
+    quern_query_iterator *it = out_iterator;
+    memset(it, 0, offsetof(quern_query_iterator, next_row));
+    it->query = query;
+    it->view.query = query;
+    it->view.context = inside->context;
+    it->view.version = inside->write_version;
+    it->view.term_count = query->term_count;
+    it->view.structure = (uint32_t)query->storage->structure_version;
+    it->next_row = UINT32_MAX;
+    it->current_version = &query->storage->structure_version;
+    it->expected_version = query->storage->structure_version;
+    it->is_locked = &never_locked;
+    it->seen_version = inside->seen_version;
+    if (query->target != NULL)
+        it->chunk_index = query->target->list_number;
+    else if (query->filter_count == 0 && !query->selects_rows && query->entries.count > 0) {
+        it->next_entry = query->entries.items;
+        it->end_entry = query->entries.items + query->entries.count;
+    }
+    if (query->up_count > 0)
+        (void)quern__ups_begin_iteration(it, &query->ups->worker_pools[inside->worker_index]);
 }
 
 /* Prefetches the archetype and the first chunk of later matches. With many small archetypes, each would cost a
@@ -546,7 +583,8 @@ static bool advance_up(quern_query_iterator *iterator)
 static bool check_valid(quern_query_iterator *iterator)
 {
     if (iterator->result != QUERN_OK) return false;
-    iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
+    if (iterator->query->world != NULL) /* otherwise a callback iterates a further query of its system */
+        iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
     const bool has_changed = *iterator->current_version != iterator->expected_version ||
                              (iterator->query->target != NULL && !quern__target_is_valid(iterator));
     if (iterator->result == QUERN_OK && has_changed)
@@ -560,7 +598,7 @@ static bool check_valid(quern_query_iterator *iterator)
             "quern_query_next: a later iteration has reused the addresses of this one: a query with "
             "up-terms supports %d unfinished iterations; end those that are left early by "
             "quern_query_iterator_end, or create another query",
-            QUERN__UP_BUFFERS);
+            (int)iterator->up_buffer->pool->buffer_count);
     return iterator->result == QUERN_OK;
 }
 

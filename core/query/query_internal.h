@@ -476,9 +476,12 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
 /* Reserves pools for the workers whose callbacks iterate the query. Fails with OUT_OF_MEMORY. */
 quern_result quern__ups_reserve_pools(const quern__query *query, uint32_t worker_count);
 
-/* Assigns addresses of the pool to a new iteration. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY if the
- * pool is that of iterations between frames. */
-quern_result quern__ups_begin_iteration(quern_query_iterator *iterator, quern__up_pool *pool);
+/* Assigns addresses to a new iteration between frames. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
+quern_result quern__ups_begin_iteration(quern_query_iterator *iterator);
+
+/* Assigns addresses of a worker to a new iteration in a callback. Precondition: they are reserved
+ * (quern__ups_reserve_pools). */
+void quern__ups_begin_inside(quern_query_iterator *iterator, uint32_t worker_index);
 
 /* Marks the addresses of the iteration as the most recently used ones. */
 static inline void quern__ups_mark_used(quern_query_iterator *iterator)

@@ -410,8 +410,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK && query->target != NULL)
         iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK && query->up_count > 0)
-        iterator.result =
-            quern__in_call(quern__ups_begin_iteration(&iterator, &query->ups->pool), "quern_query_iterate");
+        iterator.result = quern__in_call(quern__ups_begin_iteration(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) use_entries(query, &iterator);
     /* the application may hold writable columns: views of an iteration stay usable while frames run */
     for (uint32_t i = 0; QUERN_CHECKS && iterator.result == QUERN_OK && i < query->term_count; i++)
@@ -456,8 +455,7 @@ void quern__query_iterate_inside(quern__query *query, const quern__inside *insid
         it->next_entry = query->entries.items;
         it->end_entry = query->entries.items + query->entries.count;
     }
-    if (query->up_count > 0)
-        (void)quern__ups_begin_iteration(it, &query->ups->worker_pools[inside->worker_index]);
+    if (query->up_count > 0) quern__ups_begin_inside(it, inside->worker_index);
 }
 
 /* Prefetches the archetype and the first chunk of later matches. With many small archetypes, each would cost a

@@ -229,20 +229,34 @@ static quern__up_buffer *choose_buffer(quern__up_pool *pool, uint64_t structure_
     return chosen;
 }
 
-quern_result quern__ups_begin_iteration(quern_query_iterator *iterator, quern__up_pool *pool)
+/* Gives a buffer of the pool, which has addresses, to the iteration. */
+static void use_buffer(quern_query_iterator *iterator, quern__up_pool *pool, quern__up_buffer *buffer)
 {
-    const quern__query *query = iterator->query;
-    quern__up_buffer *buffer = choose_buffer(pool, query->storage->structure_version);
-    if (buffer->addresses == NULL) buffer->addresses = allocate_addresses(query, 1);
-    if (buffer->addresses == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
-    buffer->structure_version = query->storage->structure_version;
+    buffer->structure_version = iterator->query->storage->structure_version;
     buffer->rows = (quern__up_rows){0};
     buffer->iterator = NULL;
     buffer->pool = pool;
     iterator->up_buffer = buffer;
     quern__ups_mark_used(iterator);
+}
+
+quern_result quern__ups_begin_iteration(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    quern__up_pool *pool = &query->ups->pool;
+    quern__up_buffer *buffer = choose_buffer(pool, query->storage->structure_version);
+    if (buffer->addresses == NULL) buffer->addresses = allocate_addresses(query, 1);
+    if (buffer->addresses == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
+    use_buffer(iterator, pool, buffer);
     return QUERN_OK;
+}
+
+void quern__ups_begin_inside(quern_query_iterator *iterator, uint32_t worker_index)
+{
+    const quern__query *query = iterator->query;
+    quern__up_pool *pool = &query->ups->worker_pools[worker_index];
+    use_buffer(iterator, pool, choose_buffer(pool, query->storage->structure_version));
 }
 
 /* ---------------------------------------------------------------------------------- up-terms: find */

@@ -2634,26 +2634,28 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
 /** @cond internal */
 namespace detail {
 
+/* Options that a list of types can have: those without members. */
+template <typename T> inline constexpr bool is_list_option = is_query_option<T> &&std::is_empty<T>::value;
+
 /* The terms of a list of components and options, such as `const Place, with<Ghost>`: the components first. */
 template <typename... T> struct others_list {
     template <typename Item>
     static quern_result add_item(quern_world *world, quern_term *terms, uint32_t *count)
     {
-        if constexpr (is_query_option<Item>)
+        if constexpr (is_list_option<Item>)
             return QUERN_OK;
         else
             return lambda<std::tuple<>>::add_term<query_item<Item>>(world, terms, count);
     }
     template <typename Item> static quern_result add_option(quern_world *world, quern_term *terms)
     {
-        if constexpr (is_query_option<Item>)
+        if constexpr (is_list_option<Item>)
             return Item{}.apply(world, terms);
         else
             return QUERN_OK;
     }
     static quern_result list(quern_world *world, quern_term *terms)
     {
-        static_assert(sizeof...(T) > 0, "quern: quern::others needs a component");
         static_assert(sizeof...(T) <= QUERN_MAX_TERMS, "quern: too many components for quern::others");
         uint32_t count = 0;
         quern_result result = QUERN_OK;
@@ -2667,7 +2669,7 @@ template <typename... T> struct others_list {
 template <typename... A> using joined = decltype(std::tuple_cat(std::declval<A>()...));
 template <typename T>
 using item_or_none =
-    std::conditional_t<is_query_option<T>, std::tuple<>, std::tuple<parameter<query_item<T>>>>;
+    std::conditional_t<is_list_option<T>, std::tuple<>, std::tuple<parameter<query_item<T>>>>;
 template <typename A>
 using term_or_none = std::conditional_t<parameter<A>::is_term, std::tuple<parameter<A>>, std::tuple<>>;
 template <typename Arguments> struct terms_of;
@@ -2707,6 +2709,14 @@ template <typename Items, typename Wanted> constexpr bool are_prefix()
  *
  * Several parameters of this kind are several queries. See queries in quern_system_def. */
 template <typename... T> class others {
+    static_assert(
+        sizeof...(T) > 0 && ((!detail::is_option<T> || detail::is_list_option<T>)&&...),
+        "quern: quern::others has a list of components, and the options with, without, any, disabled "
+        "and changed");
+    static_assert(
+        (detail::has_plain_types<T> && ... && true),
+        "quern: with, without and changed take types of components: no reference, pointer or const");
+
   public:
     /** The further query with this index of a callback. */
     others(quern_context *raw, uint32_t number) : raw_(raw), number_(number) {}

@@ -363,6 +363,22 @@ Test(system_queries, write_through_a_query_that_reads_is_refused)
     cr_assert_not_null(strstr(reports.last, "read place"), "%s", reports.last);
 }
 
+/* Casts const away. */
+static void smuggle(quern_context *context)
+{
+    quern_query_iterator it = quern_context_query(context, 0);
+    cr_assert(quern_query_next(&it));
+    ((int64_t *)(uintptr_t)quern_view_read(&it.view, 0))[0]++;
+}
+
+Test(system_queries, builds_with_checks_find_writes_to_what_a_query_only_reads)
+{
+    make_system(schedule, "wrong", NULL, .begin = smuggle, .queries = {GHOST_PLACES});
+    if (!QUERN_CHECKS) cr_skip_test("only builds with QUERN_CHECKS have guards");
+    must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_not_null(strstr(reports.last, "'place' was changed in frame 0"), "%s", reports.last);
+}
+
 static void refuse_query(quern_context *context)
 {
     quern_query_iterator it = quern_context_query(context, 1);

@@ -86,6 +86,11 @@ def looks_up(system, component):
     return component in system["lookups"] or component in system["write_lookups"]
 
 
+def has_query(system, component, accesses):
+    terms = [t for query in system.get("queries", []) for t in query["terms"]]
+    return any(t["component"] == component and t["path"] == "row" and t["access"] in accesses for t in terms)
+
+
 def cause_text(cause, earlier, later):
     kind, name = cause["cause"], escaped(cause["name"] or "")
     if kind == "exclusive":
@@ -97,9 +102,14 @@ def cause_text(cause, earlier, later):
     for writer, reader in ((earlier, later), (later, earlier)):
         if writes(writer, cause["name"]) and looks_up(reader, cause["name"]):
             return f"lookup of '{name}' written by '{escaped(writer['name'])}'"
+        if writes(writer, cause["name"]) and has_query(reader, cause["name"], ("read", "write")):
+            return f"query of '{name}' written by '{escaped(writer['name'])}'"
     for writer in (earlier, later):
         if cause["name"] in writer["write_lookups"]:
             return f"write lookup of '{name}' by '{escaped(writer['name'])}'"
+    for writer in (earlier, later):
+        if has_query(writer, cause["name"], ("write",)):
+            return f"query that writes '{name}' by '{escaped(writer['name'])}'"
     writer = earlier if writes(earlier, cause["name"]) else later
     return f"up-term on '{name}' written by '{escaped(writer['name'])}'"
 

@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------------------------------- definition */
 
-static bool is_end_of_terms(const void *list, uint32_t i)
+bool quern__term_is_empty(const void *list, uint32_t i)
 {
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
@@ -19,7 +19,7 @@ static bool is_end_of_terms(const void *list, uint32_t i)
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
 {
-    return quern__list_count(terms, QUERN_MAX_TERMS, is_end_of_terms, "term", NULL, out_count);
+    return quern__list_count(terms, QUERN_MAX_TERMS, quern__term_is_empty, "term", NULL, out_count);
 }
 
 static quern_result check_enabled(const quern__storage *storage, const quern_term *term, uint32_t i)
@@ -306,6 +306,25 @@ static inline bool archetype_has(const void *set, uint32_t component_index)
 bool quern__query_matches(const quern__query *query, const quern__archetype *archetype)
 {
     return matches(query, archetype, archetype_has);
+}
+
+/* Returns whether the query requires a component that the other one excludes. */
+static bool requires_excluded(const quern__query *query, const quern__query *other)
+{
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const uint32_t index = quern__term_index(&query->terms[i]);
+        if (query->terms[i].match != QUERN_MATCH_ALL) continue;
+        if (index == query->storage->disabled_index && !other->names_disabled) return true;
+        for (uint32_t k = 0; k < other->term_count; k++)
+            if (other->terms[k].match == QUERN_MATCH_NONE && quern__term_index(&other->terms[k]) == index)
+                return true;
+    }
+    return false;
+}
+
+bool quern__query_excludes(const quern__query *query, const quern__query *other)
+{
+    return requires_excluded(query, other) || requires_excluded(other, query);
 }
 
 typedef struct component_list {

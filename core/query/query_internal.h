@@ -196,6 +196,9 @@ static inline uint32_t quern__term_index(const quern_term *term)
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
+/* Returns whether no member of the i-th term of a list is set: a quern__is_end_function. */
+bool quern__term_is_empty(const void *list, uint32_t i);
+
 /* Counts the terms of a definition. Fails with INVALID_ARGUMENT if a term follows the first empty one. */
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count);
 
@@ -226,6 +229,27 @@ bool quern__query_matches_set(const quern__query *query, const uint16_t *compone
 /* Builds the list of views for the current structure, unless it is built already: `entries`, or the ranges of
  * the target term. Precondition: the query has been refreshed. Fails with OUT_OF_MEMORY. */
 quern_result quern__query_list(quern__query *query);
+
+/* Prepares a further query of a system, so that the callbacks of worker_count workers may iterate it at the same time until
+ * the structure changes: lists its views if it can, and reserves the pools of its up-terms. Precondition: the query has been
+ * refreshed. Fails with OUT_OF_MEMORY. */
+quern_result quern__query_prepare_inside(quern__query *query, uint32_t worker_count);
+
+/* The callback that iterates a further query of its system. */
+typedef struct quern__inside {
+    quern_context *context;
+    uint32_t worker_index;
+    uint64_t seen_version;  /* change filters select what has a greater version */
+    uint64_t write_version; /* version of what the callback writes */
+} quern__inside;
+
+/* Starts an iteration in a callback. Precondition: the query is prepared for the worker (quern__query_prepare_inside). Changes
+ * nothing that another worker reads, and allocates nothing. */
+void quern__query_iterate_inside(quern__query *query, const quern__inside *inside,
+                                 quern_query_iterator *out_iterator);
+
+/* Returns whether the terms of the two queries exclude each other: whatever the archetypes, no entity matches both. */
+bool quern__query_excludes(const quern__query *query, const quern__query *other);
 
 /* Rebuilds `entries` if it is valid, because archetypes have begun to keep change versions. Iterations under
  * way continue: the list keeps its length and its address. */
@@ -403,19 +427,30 @@ typedef struct quern__up_buffer {
     uint64_t structure_version;
     /* Object that made the last step, only to be compared; it may not exist any more. NULL before a step. */
     const quern_query_iterator *iterator;
+    struct quern__up_pool *pool; /* the pool that has the buffer */
 } quern__up_buffer;
 
-enum { QUERN__UP_BUFFERS = 8 };
+/* QUERN__UP_WORKER_BUFFERS: of an iteration in the callback of a system. */
+enum { QUERN__UP_BUFFERS = 8, QUERN__UP_WORKER_BUFFERS = 4 };
+
+/* The buffers for the iterations of one thread. Aligned so that the pools of two workers share no cache line. */
+typedef struct quern__up_pool {
+    _Alignas(128) uint32_t step_number; /* number of the last step of any iteration, see quern__up_buffer */
+    uint32_t buffer_count;              /* number of buffers that may be used */
+    quern__up_buffer buffers[QUERN__UP_BUFFERS];
+} quern__up_pool;
 
 /* State of a query's up-terms. */
 typedef struct quern__ups {
     uint32_t count;
-    uint32_t step_number; /* number of the last step of any iteration, see quern__up_buffer */
-    bool has_required;    /* whether some up-term is required (not optional) */
-    quern__up_buffer buffers[QUERN__UP_BUFFERS];
+    bool has_required;             /* whether some up-term is required (not optional) */
+    quern__up_pool pool;           /* of iterations between frames; addresses are allocated at first use */
     const void **worker_addresses; /* addresses for the workers of parallel queries, one block per worker */
     uint32_t worker_count;         /* number of workers for which there are addresses */
-    quern__up items[];             /* `count` up-terms, in the order of the terms */
+    /* Of a system's further query: one pool per worker, which have all addresses from the beginning. */
+    quern__up_pool *worker_pools;
+    uint32_t pool_count; /* number of entries in worker_pools */
+    quern__up items[];   /* `count` up-terms, in the order of the terms */
 } quern__ups;
 
 _Static_assert(QUERN__UP_STRIDE > (QUERN__CHUNK_BYTES - QUERN__CHUNK_UNUSED_BYTES) / sizeof(quern_entity),
@@ -438,15 +473,22 @@ static inline size_t quern__ups_address_count(uint32_t up_count)
 /* Reserves addresses for the workers of a parallel query. Fails with OUT_OF_MEMORY. */
 quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t worker_count);
 
-/* Assigns addresses to a new iteration. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
+/* Reserves pools for the workers whose callbacks iterate the query. Fails with OUT_OF_MEMORY. */
+quern_result quern__ups_reserve_pools(const quern__query *query, uint32_t worker_count);
+
+/* Assigns addresses to a new iteration between frames. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
 quern_result quern__ups_begin_iteration(quern_query_iterator *iterator);
+
+/* Assigns addresses of a worker to a new iteration in a callback. Precondition: they are reserved
+ * (quern__ups_reserve_pools). */
+void quern__ups_begin_inside(quern_query_iterator *iterator, uint32_t worker_index);
 
 /* Marks the addresses of the iteration as the most recently used ones. */
 static inline void quern__ups_mark_used(quern_query_iterator *iterator)
 {
-    quern__ups *ups = iterator->query->ups;
-    ups->step_number += ups->step_number == UINT32_MAX ? 2 : 1; /* never 0 */
-    iterator->up_buffer->number = iterator->up_number = ups->step_number;
+    quern__up_pool *pool = iterator->up_buffer->pool;
+    pool->step_number += pool->step_number == UINT32_MAX ? 2 : 1; /* never 0 */
+    iterator->up_buffer->number = iterator->up_number = pool->step_number;
 }
 
 /* Looks up the addresses for all rows of a view, and stores them in `addresses` and the view's `up`. Returns

@@ -423,6 +423,41 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     return iterator;
 }
 
+quern_result quern__query_prepare_inside(quern__query *query, uint32_t worker_count)
+{
+    const bool is_listed = query->target != NULL || (query->filter_count == 0 && !query->selects_rows);
+    const quern_result result =
+        query->up_count > 0 ? quern__ups_reserve_pools(query, worker_count) : QUERN_OK;
+    return result == QUERN_OK && is_listed ? quern__query_list(query) : result;
+}
+
+/* The list of chunks, or of a target's rows, is that of quern__query_prepare_inside: nothing is built here. */
+void quern__query_iterate_inside(quern__query *query, const quern__inside *inside,
+                                 quern_query_iterator *out_iterator)
+{
+    static const bool never_locked = false; /* the frame that has locked the world runs the callback */
+    quern_query_iterator *it = out_iterator;
+    memset(it, 0, offsetof(quern_query_iterator, next_row));
+    it->query = query;
+    it->view.query = query;
+    it->view.context = inside->context;
+    it->view.version = inside->write_version;
+    it->view.term_count = query->term_count;
+    it->view.structure = (uint32_t)query->storage->structure_version;
+    it->next_row = UINT32_MAX;
+    it->current_version = &query->storage->structure_version;
+    it->expected_version = query->storage->structure_version;
+    it->is_locked = &never_locked;
+    it->seen_version = inside->seen_version;
+    if (query->target != NULL)
+        it->chunk_index = query->target->list_number;
+    else if (query->filter_count == 0 && !query->selects_rows && query->entries.count > 0) {
+        it->next_entry = query->entries.items;
+        it->end_entry = query->entries.items + query->entries.count;
+    }
+    if (query->up_count > 0) quern__ups_begin_inside(it, inside->worker_index);
+}
+
 /* Prefetches the archetype and the first chunk of later matches. With many small archetypes, each would cost a
  * cache miss otherwise, because the hardware prefetcher cannot predict their addresses. */
 static void prefetch_ahead(const quern__query *query, uint32_t match_index)
@@ -546,7 +581,8 @@ static bool advance_up(quern_query_iterator *iterator)
 static bool check_valid(quern_query_iterator *iterator)
 {
     if (iterator->result != QUERN_OK) return false;
-    iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
+    if (iterator->query->world != NULL) /* otherwise a callback iterates a further query of its system */
+        iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
     const bool has_changed = *iterator->current_version != iterator->expected_version ||
                              (iterator->query->target != NULL && !quern__target_is_valid(iterator));
     if (iterator->result == QUERN_OK && has_changed)
@@ -560,7 +596,7 @@ static bool check_valid(quern_query_iterator *iterator)
             "quern_query_next: a later iteration has reused the addresses of this one: a query with "
             "up-terms supports %d unfinished iterations; end those that are left early by "
             "quern_query_iterator_end, or create another query",
-            QUERN__UP_BUFFERS);
+            (int)iterator->up_buffer->pool->buffer_count);
     return iterator->result == QUERN_OK;
 }
 

@@ -99,6 +99,7 @@ quern_result quern__ups_create(quern__query *query)
     if (query->ups == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u up-terms", up_count);
     memset(query->ups, 0, ups_bytes(up_count));
+    query->ups->pool.buffer_count = QUERN__UP_BUFFERS;
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < query->term_count && result == QUERN_OK; i++)
         if (query->terms[i].path != QUERN_PATH_ROW)
@@ -121,6 +122,18 @@ static const void **allocate_addresses(const quern__query *query, uint32_t worke
                            QUERN__CACHE_LINE_BYTES);
 }
 
+/* Releases the pools of workers. The addresses of all of them are one allocation, which begins with those of the first
+ * buffer. */
+static void release_pools(const quern__query *query)
+{
+    quern__ups *ups = query->ups;
+    if (ups->pool_count == 0) return;
+    release_addresses(query, ups->worker_pools->buffers->addresses,
+                      ups->pool_count * QUERN__UP_WORKER_BUFFERS);
+    quern__release(&query->storage->allocator, ups->worker_pools,
+                   ups->pool_count * sizeof *ups->worker_pools, _Alignof(quern__up_pool));
+}
+
 void quern__ups_destroy(quern__query *query)
 {
     quern__ups *ups = query->ups;
@@ -130,8 +143,9 @@ void quern__ups_destroy(quern__query *query)
             quern__storage_remove_position_table(query->storage, &ups->items[i].targets);
     }
     for (uint32_t i = 0; i < QUERN__UP_BUFFERS; i++)
-        release_addresses(query, ups->buffers[i].addresses, 1);
+        release_addresses(query, ups->pool.buffers[i].addresses, 1);
     release_addresses(query, ups->worker_addresses, ups->worker_count);
+    release_pools(query);
     quern__release(&query->storage->allocator, ups, ups_bytes(query->up_count), _Alignof(quern__ups));
     query->ups = NULL;
 }
@@ -150,37 +164,64 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
     return QUERN_OK;
 }
 
+quern_result quern__ups_reserve_pools(const quern__query *query, uint32_t worker_count)
+{
+    quern__ups *ups = query->ups;
+    if (worker_count <= ups->pool_count) return QUERN_OK;
+    const quern_allocator *allocator = &query->storage->allocator;
+    const size_t bytes = worker_count * sizeof(quern__up_pool);
+    quern__up_pool *pools = quern__allocate(allocator, bytes, _Alignof(quern__up_pool));
+    const void **addresses =
+        pools != NULL ? allocate_addresses(query, worker_count * QUERN__UP_WORKER_BUFFERS) : NULL;
+    if (addresses == NULL) {
+        quern__release(allocator, pools, bytes, _Alignof(quern__up_pool));
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the up-terms of %u workers",
+                           worker_count);
+    }
+    memset(pools, 0, bytes);
+    for (uint32_t i = 0; i < worker_count; i++) {
+        pools[i].buffer_count = QUERN__UP_WORKER_BUFFERS;
+        for (uint32_t k = 0; k < QUERN__UP_WORKER_BUFFERS; k++)
+            pools[i].buffers[k].addresses =
+                addresses + (i * QUERN__UP_WORKER_BUFFERS + k) * quern__ups_address_count(query->up_count);
+    }
+    release_pools(query);
+    ups->worker_pools = pools;
+    ups->pool_count = worker_count;
+    return QUERN_OK;
+}
+
 /* --------------------------------------------------------------------------------- up-terms: iterations */
 
 /* Returns the number of steps that iterations have made since the buffer was used last. */
-static uint32_t age_of(const quern__ups *ups, const quern__up_buffer *buffer)
+static uint32_t age_of(const quern__up_pool *pool, const quern__up_buffer *buffer)
 {
-    return ups->step_number - buffer->number;
+    return pool->step_number - buffer->number;
 }
 
 /* Returns whether a later iteration uses the buffer's iterator object, so that the buffer's own iteration is over. If
  * the object was copied, the iteration may still run. */
-static bool is_superseded(const quern__ups *ups, const quern__up_buffer *buffer)
+static bool is_superseded(const quern__up_pool *pool, const quern__up_buffer *buffer)
 {
-    for (uint32_t i = 0; i < QUERN__UP_BUFFERS && buffer->iterator != NULL; i++)
-        if (ups->buffers[i].iterator == buffer->iterator &&
-            age_of(ups, &ups->buffers[i]) < age_of(ups, buffer))
+    for (uint32_t i = 0; i < pool->buffer_count && buffer->iterator != NULL; i++)
+        if (pool->buffers[i].iterator == buffer->iterator &&
+            age_of(pool, &pool->buffers[i]) < age_of(pool, buffer))
             return true;
     return false;
 }
 
 /* Returns a buffer that no iteration uses; otherwise the least recently used of the superseded ones, or of
  * all if none is superseded. */
-static quern__up_buffer *choose_buffer(quern__ups *ups, uint64_t structure_version)
+static quern__up_buffer *choose_buffer(quern__up_pool *pool, uint64_t structure_version)
 {
     quern__up_buffer *chosen = NULL;
     bool was_superseded = false;
-    for (uint32_t i = 0; i < QUERN__UP_BUFFERS; i++) {
-        quern__up_buffer *buffer = &ups->buffers[i];
+    for (uint32_t i = 0; i < pool->buffer_count; i++) {
+        quern__up_buffer *buffer = &pool->buffers[i];
         if (buffer->number == 0 || buffer->structure_version != structure_version) return buffer;
-        const bool is_better = is_superseded(ups, buffer);
+        const bool is_better = is_superseded(pool, buffer);
         if (chosen != NULL &&
-            (is_better != was_superseded ? was_superseded : age_of(ups, buffer) < age_of(ups, chosen)))
+            (is_better != was_superseded ? was_superseded : age_of(pool, buffer) < age_of(pool, chosen)))
             continue;
         chosen = buffer;
         was_superseded = is_better;
@@ -188,20 +229,34 @@ static quern__up_buffer *choose_buffer(quern__ups *ups, uint64_t structure_versi
     return chosen;
 }
 
+/* Gives a buffer of the pool, which has addresses, to the iteration. */
+static void use_buffer(quern_query_iterator *iterator, quern__up_pool *pool, quern__up_buffer *buffer)
+{
+    buffer->structure_version = iterator->query->storage->structure_version;
+    buffer->rows = (quern__up_rows){0};
+    buffer->iterator = NULL;
+    buffer->pool = pool;
+    iterator->up_buffer = buffer;
+    quern__ups_mark_used(iterator);
+}
+
 quern_result quern__ups_begin_iteration(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
-    quern__ups *ups = query->ups;
-    quern__up_buffer *buffer = choose_buffer(ups, query->storage->structure_version);
+    quern__up_pool *pool = &query->ups->pool;
+    quern__up_buffer *buffer = choose_buffer(pool, query->storage->structure_version);
     if (buffer->addresses == NULL) buffer->addresses = allocate_addresses(query, 1);
     if (buffer->addresses == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
-    buffer->structure_version = query->storage->structure_version;
-    buffer->rows = (quern__up_rows){0};
-    buffer->iterator = NULL;
-    iterator->up_buffer = buffer;
-    quern__ups_mark_used(iterator);
+    use_buffer(iterator, pool, buffer);
     return QUERN_OK;
+}
+
+void quern__ups_begin_inside(quern_query_iterator *iterator, uint32_t worker_index)
+{
+    const quern__query *query = iterator->query;
+    quern__up_pool *pool = &query->ups->worker_pools[worker_index];
+    use_buffer(iterator, pool, choose_buffer(pool, query->storage->structure_version));
 }
 
 /* ---------------------------------------------------------------------------------- up-terms: find */

@@ -74,6 +74,33 @@ static void add_look(quern_schedule *schedule, quern_world *world, quern_compone
     QUERN_MUST(quern_schedule_add_system(schedule, &def, NULL));
 }
 
+typedef struct Ghost {
+    float reach;
+} Ghost;
+
+QUERN_SYSTEM(haunt, (const Place, place), (Health, health))
+{
+    QUERN_EACH_VIEW(context, 0, it)
+    {
+        const Place *ghosts = QUERN_COLUMN(&it.view, 0, const Place);
+        const Ghost *kinds = QUERN_COLUMN(&it.view, 1, const Ghost);
+        const uint32_t ghost_count = it.view.count;
+        for (uint32_t k = 0; k < ghost_count; k++)
+            QUERN_ROWS(i)
+            {
+                const float x = place[i].x - ghosts[k].x, y = place[i].y - ghosts[k].y;
+                health[i].points -= x * x + y * y < kinds[k].reach * kinds[k].reach;
+            }
+    }
+}
+
+static void add_haunt(quern_schedule *schedule, quern_world *world)
+{
+    const quern_term place = quern_term_read(QUERN_ID(world, Place));
+    const quern_term ghost = quern_term_read(QUERN_ID(world, Ghost));
+    QUERN_MUST(QUERN_ADD_SYSTEM(schedule, haunt, .queries = {{.terms = {place, ghost}}}));
+}
+
 static void hurt(quern_context *context, const quern_view *view)
 {
     const quern_component health = *(const quern_component *)quern_context_user_data(context);
@@ -284,6 +311,24 @@ static uint64_t run_shuffled(uint64_t seed)
     return hash;
 }
 
+static int points_after_haunt(void)
+{
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_entity player;
+    QUERN_MUST(quern_world_create(NULL, &world));
+    QUERN_MUST(quern_schedule_create(world, NULL, &schedule));
+    add_haunt(schedule, world);
+    QUERN_MUST(QUERN_CREATE(world, &player, QUERN_VALUE(Place, 0, 0), QUERN_VALUE(Health, 9)));
+    for (int x = 0; x < 6; x += 2)
+        QUERN_MUST(QUERN_CREATE(world, NULL, QUERN_VALUE(Place, (float)x, 0), QUERN_VALUE(Ghost, 3)));
+    QUERN_MUST(quern_schedule_run(schedule, NULL, 1));
+    const int points = QUERN_GET(world, player, Health)->points;
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    return points;
+}
+
 int main(void)
 {
     quern_world *world;
@@ -312,6 +357,7 @@ int main(void)
     add_burning(schedule);
     load_mod(schedule, world);
     QUERN_MUST(quern_schedule_compile(schedule));
+    printf("two of three ghosts are near: %d points\n", points_after_haunt());
     printf("the test of explode: %s\n", test_explode() == 0 ? "passed" : "failed");
     printf("shuffled runs: %s\n", run_shuffled(0) == run_shuffled(7) ? "equal" : "different");
     quern_schedule_destroy(schedule);

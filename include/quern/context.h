@@ -83,6 +83,23 @@ QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, qu
 QUERN_API bool quern_context_is_component_enabled(quern_context *context, quern_entity entity,
                                                   quern_component component);
 
+/** Starts iterating a further query of the system, by its index in `queries` of quern_system_def. Each call starts anew, and
+ * several iterations of one query may be nested; of a query with up-terms, four. Iterate with quern_query_next; the views
+ * are valid until the callback returns or the iterator moves on:
+ *
+ *     quern_query_iterator it = quern_context_query(context, 0);
+ *     while (quern_query_next(&it)) {
+ *         const Place *ghosts = QUERN_COLUMN(&it.view, 0, const Place);
+ *         const uint32_t count = it.view.count;
+ *         for (uint32_t i = 0; i < count; i++) ...
+ *     }
+ *
+ * The views have an order that does not depend on threads: by archetype, chunk and row, as those of quern_query_iterate. They
+ * contain the row of the own view, too, if it matches. The call takes no lock, allocates nothing and costs the same for
+ * any number of matches. Refused, with an iteration without views, if the system has no such query, and outside of
+ * systems; `result` of the iterator is then UNDECLARED_ACCESS. */
+QUERN_API quern_query_iterator quern_context_query(quern_context *context, uint32_t query);
+
 /** Returns the target of a source in a relation, or its first target in a relation with `many`; null,
  * without a message, if it has none or is not alive. Commands of this phase have no effect yet. Refused if
  * the relation is not declared in `relations`. */

@@ -857,10 +857,15 @@ template <typename T> class old {
     const T *value_;
 };
 
+template <typename... T> class others;
+
 /* ------------------------------------------------------------------------------------------- lambdas */
 
 /** @cond internal */
 namespace detail {
+
+template <typename> inline constexpr bool is_others = false;
+template <typename... T> inline constexpr bool is_others<others<T...>> = true;
 
 template <typename F> struct call_of : call_of<decltype(&F::operator())> {
 };
@@ -1100,18 +1105,22 @@ template <typename... A> struct lambda<std::tuple<A...>> {
     static constexpr bool is_whole = (parameter<A>::is_whole || ... || false);
     static constexpr uint32_t term_count = (static_cast<uint32_t>(parameter<A>::is_term) + ... + 0u);
 
+    /* Whether the lambda is of further queries alone: called once if the system has no terms, and thus no rows. */
+    static constexpr bool is_for_queries =
+        (is_others<A> || ... || false) && term_count == 0 && !(std::is_same<A, quern_entity>::value || ...);
+
     /* Whether the components of all terms can be constructed without a value. */
     static constexpr bool can_construct =
         (std::is_default_constructible<typename detail::component_of<A>::type>::value && ...);
 
-    /* Index of the term of the i-th parameter: terms are numbered in the order of parameters. */
+    /* Index of the term of the i-th parameter, or of its further query: both are numbered in the order of parameters. */
     template <std::size_t i> static constexpr uint32_t term_of()
     {
-        constexpr bool flags[] = {parameter<A>::is_term..., false};
-        uint32_t term = 0;
+        constexpr bool terms[] = {parameter<A>::is_term..., false}, queries[] = {is_others<A>..., false};
+        uint32_t number = 0;
         for (std::size_t k = 0; k < i; k++)
-            term += flags[k];
-        return term;
+            number += queries[i] ? queries[k] : terms[k];
+        return number;
     }
 
     template <typename Item>
@@ -1177,7 +1186,8 @@ template <typename... A> struct lambda<std::tuple<A...>> {
         if constexpr (is_whole)
             f(parameter<A>::whole(raw, view, term_of<i>())...);
         else
-            run_rows(f, view->count, parameter<A>::fetch(raw, view, term_of<i>())...);
+            run_rows(f, is_for_queries && view->term_count == 0 ? 1 : view->count,
+                     parameter<A>::fetch(raw, view, term_of<i>())...);
     }
 };
 
@@ -1250,8 +1260,8 @@ template <mistake found> constexpr void expect_no()
                   "quern: a lambda has a number as parameter: write quern::seconds for the time step");
     static_assert(
         takes_helpers_by_value,
-        "quern: a lambda takes quern::context, quern::commands, quern::seconds, quern_entity, quern::up "
-        "and quern::column by value, and a view as `const quern_view &`");
+        "quern: a lambda takes quern::context, quern::commands, quern::seconds, quern_entity, quern::up, "
+        "quern::others and quern::column by value, and a view as `const quern_view &`");
     static_assert(
         takes_no_component_by_value,
         "quern: a lambda takes a component by value: write `T &` to write it, `const T &` to read it, or "
@@ -1263,9 +1273,10 @@ template <mistake found> constexpr void expect_no()
     static_assert(can_call,
                   "quern: run_if, at_begin and at_end take lambdas that capture nothing: keep what "
                   "they need in resources");
-    static_assert(is_in_system,
-                  "quern: quern::emitter and quern::reduce are parameters of systems: a lambda of a query "
-                  "captures what it writes, and emits by the world");
+    static_assert(
+        is_in_system,
+        "quern: quern::emitter, quern::reduce and quern::others are parameters of systems: a lambda "
+        "of a query captures what it writes, and emits by the world");
     static_assert(
         has_plain_types,
         "quern: with, without and changed take types of components: no reference, pointer or const");
@@ -2174,6 +2185,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      *   - `quern::old<T>` reads the component T of the row before it was set, in reactions to QUERN_REACT_SET,
      *   - `quern_entity` is the entity of the row,
      *   - `quern::seconds` is the time step, `quern::context` and `quern::commands` belong to the callback,
+     *   - `quern::others<T...>` iterates other entities, which its list selects: a further query. A lambda of such
+     *     parameters without components is called once per frame,
      *   - `quern::emitter<E>` emits events, and `quern::reduce<T>` is the partial result of the view,
      *   - `quern::column<T>`, `quern::column<const T>` and `const quern_view &` have all rows of a view: the lambda
      *     is then called once per view, and has no parameters for single rows.
@@ -2617,6 +2630,146 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
     }
 };
+
+/** @cond internal */
+namespace detail {
+
+/* Options that a list of types can have: those without members. */
+template <typename T> inline constexpr bool is_list_option = is_query_option<T> &&std::is_empty<T>::value;
+
+/* The terms of a list of components and options, such as `const Place, with<Ghost>`: the components first. */
+template <typename... T> struct others_list {
+    template <typename Item>
+    static quern_result add_item(quern_world *world, quern_term *terms, uint32_t *count)
+    {
+        if constexpr (is_list_option<Item>)
+            return QUERN_OK;
+        else
+            return lambda<std::tuple<>>::add_term<query_item<Item>>(world, terms, count);
+    }
+    template <typename Item> static quern_result add_option(quern_world *world, quern_term *terms)
+    {
+        if constexpr (is_list_option<Item>)
+            return Item{}.apply(world, terms);
+        else
+            return QUERN_OK;
+    }
+    static quern_result list(quern_world *world, quern_term *terms)
+    {
+        static_assert(sizeof...(T) <= QUERN_MAX_TERMS, "quern: too many components for quern::others");
+        uint32_t count = 0;
+        quern_result result = QUERN_OK;
+        (void)((result = add_item<T>(world, terms, &count), result == QUERN_OK) && ...);
+        if (result == QUERN_OK) (void)((result = add_option<T>(world, terms), result == QUERN_OK) && ...);
+        return result;
+    }
+};
+
+/* The components of a list, as parameters. */
+template <typename... A> using joined = decltype(std::tuple_cat(std::declval<A>()...));
+template <typename T>
+using item_or_none =
+    std::conditional_t<is_list_option<T>, std::tuple<>, std::tuple<parameter<query_item<T>>>>;
+template <typename A>
+using term_or_none = std::conditional_t<parameter<A>::is_term, std::tuple<parameter<A>>, std::tuple<>>;
+template <typename Arguments> struct terms_of;
+template <typename... A> struct terms_of<std::tuple<A...>> {
+    using type = joined<std::tuple<>, term_or_none<A>...>;
+};
+
+/* Whether a parameter may be that for an item of a list: the component is the same, and read if the list reads it. */
+template <typename Item, typename Wanted>
+inline constexpr bool fits = std::is_same<std::remove_const_t<typename Item::type>,
+                                          std::remove_const_t<typename Wanted::type>>::value &&
+                             (std::is_const<typename Wanted::type>::value ||
+                              !std::is_const<typename Item::type>::value);
+template <typename Items, typename Wanted, std::size_t... i>
+constexpr bool all_fit(std::index_sequence<i...>)
+{
+    return (fits<std::tuple_element_t<i, Items>, std::tuple_element_t<i, Wanted>> && ... && true);
+}
+template <typename Items, typename Wanted> constexpr bool are_prefix()
+{
+    if constexpr (std::tuple_size<Wanted>::value > std::tuple_size<Items>::value)
+        return false;
+    else
+        return all_fit<Items, Wanted>(std::make_index_sequence<std::tuple_size<Wanted>::value>());
+}
+
+} // namespace detail
+/** @endcond */
+
+/** A further query of a system, a parameter of its lambda: the entities besides its own rows that it iterates, such as each
+ * ghost for each player. T are the components, as of quern::query: const reads, otherwise writes, a pointer is optional, and
+ * up<T> is that of the target. Options follow them: with, without, any, disabled, changed.
+ *
+ *     app.add("catch", [](const Place &at, Player &player, quern::others<const Place, quern::with<Ghost>> ghosts) {
+ *         ghosts.each([&](const Place &ghost) { player.caught += near(at, ghost); });
+ *     });
+ *
+ * Several parameters of this kind are several queries. See queries in quern_system_def. */
+template <typename... T> class others {
+    static_assert(
+        sizeof...(T) > 0 && ((!detail::is_option<T> || detail::is_list_option<T>)&&...),
+        "quern: quern::others has a list of components, and the options with, without, any, disabled "
+        "and changed");
+    static_assert(
+        (detail::has_plain_types<T> && ... && true),
+        "quern: with, without and changed take types of components: no reference, pointer or const");
+
+  public:
+    /** The further query with this index of a callback. */
+    others(quern_context *raw, uint32_t number) : raw_(raw), number_(number) {}
+    /** Starts an iteration of the C interface, which a loop can leave early; see quern_context_query. */
+    quern_query_iterator iterate() const { return quern_context_query(raw_, number_); }
+    /** Calls the lambda for each entity, or for each view if it has columns. Its component parameters are those of the
+     * list, in the same order; later ones may be left out. It may have quern::context and quern::commands, too. */
+    template <typename F> void each(F &&f) const
+    {
+        constexpr auto mistake = detail::mistake_of_loop<F>();
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none) {
+            using items = detail::joined<std::tuple<>, detail::item_or_none<T>...>;
+            using wanted =
+                typename detail::terms_of<typename detail::call_of<std::decay_t<F>>::arguments>::type;
+            constexpr bool has_same_components = detail::are_prefix<items, wanted>();
+            static_assert(
+                has_same_components,
+                "quern: the components of a lambda for quern::others are those of its list, in the "
+                "same order, and const if they are const there");
+            if constexpr (has_same_components) {
+                quern_query_iterator it = iterate();
+                while (quern_query_next(&it))
+                    detail::run_view(f, raw_, &it.view);
+            }
+        }
+    }
+
+  private:
+    quern_context *raw_;
+    uint32_t number_;
+};
+
+/** @cond internal */
+namespace detail {
+
+template <typename... T> struct parameter<others<T...>> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = others<T...>;
+    static state fetch(quern_context *raw, const quern_view *, uint32_t number) { return {raw, number}; }
+    static state at(state found, uint32_t) { return found; }
+    static state whole(quern_context *raw, const quern_view *, uint32_t number) { return {raw, number}; }
+    static quern_result declare(quern_world *world, quern_system_def *def)
+    {
+        for (quern_query_def &query : def->queries)
+            if (quern_component_is_null(query.terms[0].component))
+                return others_list<T...>::list(world, query.terms);
+        return quern__option_fail("others", QUERN_MAX_SYSTEM_QUERIES);
+    }
+};
+
+} // namespace detail
+/** @endcond */
 
 /** Reads events of one type outside of systems; destroyed with the object. It sees the events that are published after its
  * creation, and events wait for it. Declare it after its world. */

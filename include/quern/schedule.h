@@ -33,14 +33,15 @@ extern "C" {
 
 #define QUERN_MAX_SYSTEMS \
     65535 /**< Maximum number of systems per schedule, and of names of its systems ever. */
-#define QUERN_MAX_PHASES        32   /**< Maximum number of phases per schedule. */
-#define QUERN_MAX_SCHEDULE_SETS 1024 /**< Maximum number of sets per schedule. */
+#define QUERN_MAX_PHASES         32   /**< Maximum number of phases per schedule. */
+#define QUERN_MAX_SCHEDULE_SETS  1024 /**< Maximum number of sets per schedule. */
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
-#define QUERN_MAX_ACCESS        32
-#define QUERN_MAX_ORDER         32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
-#define QUERN_MAX_SETS          8 /**< Maximum number of sets that a system is in. */
+#define QUERN_MAX_ACCESS         32
+#define QUERN_MAX_SYSTEM_QUERIES 4 /**< Maximum number of further queries of a system. */
+#define QUERN_MAX_ORDER          32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
+#define QUERN_MAX_SETS           8 /**< Maximum number of sets that a system is in. */
 /** Maximum number of frames from one run to the next of a system with `every`. */
-#define QUERN_MAX_EVERY         65536
+#define QUERN_MAX_EVERY          65536
 
 /** Default maximum number of rounds of reactions after a sync point. */
 #define QUERN_DEFAULT_REACTION_ROUNDS 8
@@ -66,7 +67,7 @@ typedef bool quern_system_condition(quern_context *context);
 typedef enum quern_system_flags {
     QUERN_SYSTEM_DEFAULT = 0, /**< Views are processed on any worker, several at the same time. */
     /** The views are processed one after another, in order, in one job. Writing a resource with QUERN_ACCESS_WRITE
-     * implies this flag, and so do write_lookups. */
+     * implies this flag, and so do write_lookups and queries that write. */
     QUERN_SYSTEM_SERIAL = 1,
     /** Serial, and all callbacks run on the thread that called quern_schedule_run, as windows and GPUs
      * require. This flag does not order such systems among each other. If their effects outside of the
@@ -157,6 +158,26 @@ typedef struct quern_system_def {
      * itself, such as relations, are not allowed. For change filters, each quern_context_lookup_write is a
      * change. */
     quern_lookup write_lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
+    /** Further queries, besides the terms: the callbacks iterate them with quern_context_query. So a system processes its
+     * own rows and reads those of other entities, for example each ghost for each player:
+     *
+     *     .terms = {quern_term_write(score), quern_term_read(place), quern_term_with(player)},
+     *     .queries = {{.terms = {quern_term_read(place), quern_term_with(ghost)}}},
+     *
+     * The list ends at the first query without members. Terms, names and whole_chunks are those of quern_query_def. Change
+     * filters select what has changed since the system last ran: since its last run with a view, or with begin or end. At
+     * most one of the terms and queries together has a target term.
+     *
+     * A query that only reads keeps the system parallel. What it reads, also by up-terms, orders the system against all
+     * systems that write the component in an archetype that the query matches, like a lookup: they never run at the same
+     * time, and share no pass. A query with QUERN_ACCESS_WRITE implies QUERN_SYSTEM_SERIAL: the views of the system are
+     * processed one after another, in order, so that what one callback writes, the next one sees.
+     *
+     * A system may read by a query a component that its own terms write only if their terms exclude each other (one
+     * requires a component by QUERN_MATCH_ALL that the other excludes by quern_term_without), or if it is serial. Otherwise
+     * quern_schedule_add_system fails with SCHEDULE_CONFLICT. Not for exclusive systems, which iterate queries of the
+     * world. */
+    quern_query_def queries[QUERN_MAX_SYSTEM_QUERIES] QUERN__ZERO;
     /** Relations that the system queries with quern_context_target, quern_context_first_source,
      * quern_context_next_sibling and quern_context_source_count. List each once; the list ends at its first
      * null element. Links change only at sync points and in exclusive systems, so these queries conflict
@@ -294,7 +315,7 @@ QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 /** Adds a system at the end of the registration order. out_system may be NULL. Errors: NULL_ARGUMENT (also
  * if the callbacks that the definition needs are NULL), INVALID_ARGUMENT, UNKNOWN_COMPONENT,
  * UNKNOWN_RESOURCE, UNKNOWN_EVENT, DUPLICATE_COMPONENT, DUPLICATE_NAME, LIMIT (QUERN_MAX_SYSTEMS, also of names that removed systems had),
- * SCHEDULE_CONFLICT (the system looks up, or reads through an up-term, what its own parallel views write),
+ * SCHEDULE_CONFLICT (the system looks up, or reads through an up-term or a further query, what its own parallel views write),
  * STALE_ENTITY, FOREIGN_ENTITY and PROVISIONAL_ENTITY (the target of a target term), WORLD_LOCKED,
  * OUT_OF_MEMORY. A reaction to REMOVED also fails with INVALID_ARGUMENT if it reads a component with a
  * destroy hook and no copy hook. Threads: main, between frames. */
@@ -413,7 +434,8 @@ QUERN_API quern_result quern_schedule_set_system_enabled(quern_schedule *schedul
  * the schedule is NULL or does not have the system. Threads: any, while no thread modifies the schedule. */
 QUERN_API bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system system);
 
-/** Sets the target of a system's target term (quern_term_target). With a null target, no row matches.
+/** Sets the target of a system's target term (quern_term_target), which may be one of a further query. With a null target, no
+ * row matches.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system, or the system has no target term), STALE_ENTITY,
  * FOREIGN_ENTITY, PROVISIONAL_ENTITY, WORLD_LOCKED. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system system,

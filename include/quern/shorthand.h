@@ -140,6 +140,20 @@ static inline void quern__must(quern_result result, const char *call, const char
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the argument is a declarator */
 #define QUERN_ROWS(i) for (uint32_t i = 0; i < count; i++)
 
+/** Loops over the views of a further query of the system (quern_context_query), with an iterator of the given name:
+ *
+ *     QUERN_EACH_VIEW(context, 0, it) {
+ *         const Place *ghosts = QUERN_COLUMN(&it.view, 0, const Place);
+ *         const uint32_t ghost_count = it.view.count;
+ *         ...
+ *     }
+ *
+ * break and continue work as in any loop. QUERN_ADD_SYSTEM declares the query, such as
+ * `.queries = {{.terms = {quern_term_read(QUERN_ID(world, Place)), quern_term_with(QUERN_ID(world, Ghost))}}}`. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the argument is a declarator */
+#define QUERN_EACH_VIEW(context, query, it) \
+    for (quern_query_iterator it = quern_context_query((context), (query)); quern_query_next(&it);)
+
 /** Adds a system that QUERN_SYSTEM defined, with its name as the system's name. Further arguments are designated
  * initialisers of quern_system_def (in C++ they need C++20): `.phase`, `.after`, `.flags`, and so on. Terms
  * in `.terms` follow those of the columns. Registers the columns' types that the world lacks, also if the

@@ -70,14 +70,22 @@ static void write_lookup_cause(quern__printer *printer, const quern__system *ear
 {
     const bool earlier_writes = writes_for_reader(earlier, later, index);
     if (earlier_writes || writes_for_reader(later, earlier, index)) {
-        const quern__lookups *lookups = earlier_writes ? &later->access.lookups : &earlier->access.lookups;
-        const bool is_lookup = quern__lookups_include(lookups, index, NULL);
-        quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", component);
+        const quern__access *reader = earlier_writes ? &later->access : &earlier->access;
+        const bool is_lookup = quern__lookups_include(&reader->lookups, index, NULL);
+        const bool is_query = quern__access_queries_reach(reader, index, false, NULL);
+        quern__write_quoted(printer,
+                            is_lookup  ? "lookup of "
+                            : is_query ? "query of "
+                                       : "up-term on ",
+                            component);
         quern__write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
         return;
     }
-    quern__write_quoted(printer, "write lookup of ", component);
-    const bool is_earlier = quern__bitset_has(earlier->access.lookups.written, index);
+    const bool by_lookup = quern__bitset_has(earlier->access.lookups.written, index) ||
+                           quern__bitset_has(later->access.lookups.written, index);
+    quern__write_quoted(printer, by_lookup ? "write lookup of " : "query that writes ", component);
+    const bool is_earlier = by_lookup ? quern__bitset_has(earlier->access.lookups.written, index)
+                                      : quern__bitset_has(earlier->access.query_writes, index);
     quern__write_quoted(printer, " by ", is_earlier ? earlier->name : later->name);
 }
 
@@ -493,6 +501,11 @@ static quern__alone_reason alone_by_access(const quern__access *access, uint32_t
         if (!access->lookups.list[i].writes) continue;
         *out_index = access->lookups.list[i].index;
         return QUERN__ALONE_LOOKUP;
+    }
+    for (uint32_t i = 0; i < QUERN__COMPONENT_WORDS; i++) {
+        if (access->query_writes[i] == 0) continue;
+        *out_index = 64 * i + quern__lowest_bit_64(access->query_writes[i]);
+        return QUERN__ALONE_QUERY;
     }
     return QUERN__ALONE_SERIAL;
 }

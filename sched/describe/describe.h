@@ -64,6 +64,7 @@ typedef enum quern__alone_reason {
     QUERN__ALONE_MAIN_THREAD,
     QUERN__ALONE_RESOURCE, /* it writes a resource */
     QUERN__ALONE_LOOKUP,   /* it writes through a lookup */
+    QUERN__ALONE_QUERY,    /* it writes through a further query */
     QUERN__ALONE_SERIAL,
     QUERN__ALONE_EVENTS, /* it iterates over events */
     QUERN__ALONE_NO_TERMS,
@@ -71,7 +72,7 @@ typedef enum quern__alone_reason {
 } quern__alone_reason;
 
 /* Returns why no other system can join a pass. *out_index: the resource or component that it writes; set for
- * ALONE_RESOURCE and ALONE_LOOKUP. */
+ * ALONE_RESOURCE, ALONE_LOOKUP and ALONE_QUERY. */
 quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t *out_index);
 
 /* Why a system is not in a pass that it could have joined. */
@@ -105,8 +106,9 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* All causes that make two systems keep their order, the strongest first. */
 typedef struct quern__causes {
-    /* Capacity: the first cause, and for each of the two systems its resources, terms, up-terms and lookups. */
-    quern__conflict items[1 + 8 * QUERN_MAX_ACCESS];
+    /* Capacity: the first cause, and for each of the two systems its resources, terms, up-terms, lookups, and the terms of
+     * its further queries. */
+    quern__conflict items[1 + (8 + 2 * QUERN_MAX_SYSTEM_QUERIES) * QUERN_MAX_ACCESS];
     uint32_t count;
 } quern__causes;
 

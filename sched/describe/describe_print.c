@@ -195,6 +195,17 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
             quern__write_quoted(printer, " without ",
                                 quern__components_type(components, limit.without)->name);
     }
+    for (uint32_t i = 0; i < system->query_count; i++) {
+        const quern__query *query = &system->queries[i];
+        quern__print(printer, "%squery %u", next_separator(&separator), i);
+        if (query->name != NULL) quern__write_quoted(printer, " ", query->name);
+        const char *inner = " (";
+        for (uint32_t k = 0; k < query->term_count; k++) {
+            quern__print(printer, "%s", next_separator(&inner));
+            write_term(printer, world, query, k);
+        }
+        quern__print(printer, ")");
+    }
     for (uint32_t k = 0; k < system->access.resource_count; k++) {
         const quern__resource_use *use = &system->access.resources[k];
         quern__print(printer, "%s%s resource", next_separator(&separator), access_verbs[use->access]);
@@ -238,6 +249,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
                                         [QUERN__ALONE_MAIN_THREAD] = "main thread",
                                         [QUERN__ALONE_RESOURCE] = "serial: writes resource",
                                         [QUERN__ALONE_LOOKUP] = "serial: looks up and writes",
+                                        [QUERN__ALONE_QUERY] = "serial: writes by a query",
                                         [QUERN__ALONE_SERIAL] = "serial",
                                         [QUERN__ALONE_EVENTS] = "goes over events",
                                         [QUERN__ALONE_NO_TERMS] = "no terms",
@@ -251,7 +263,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
         quern__print(printer, "alone, %s", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
         quern__write_quoted(printer, " ", pass->plan->world->resources.list.items[index].type.name);
-    if (alone == QUERN__ALONE_LOOKUP)
+    if (alone == QUERN__ALONE_LOOKUP || alone == QUERN__ALONE_QUERY)
         quern__write_quoted(printer, " ",
                             quern__components_type(&pass->plan->world->storage.components, index)->name);
     if (pass->lane_count > 1) quern__print(printer, ", %u lanes", pass->lane_count);
@@ -395,7 +407,8 @@ static void put_alone(quern__json *out, const quern__pass *pass)
         [QUERN__ALONE_EXCLUSIVE] = "exclusive", [QUERN__ALONE_MAIN_THREAD] = "main_thread",
         [QUERN__ALONE_RESOURCE] = "resource",   [QUERN__ALONE_SERIAL] = "serial",
         [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
-        [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_EVENTS] = "events"};
+        [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_QUERY] = "query",
+        [QUERN__ALONE_EVENTS] = "events"};
     uint32_t index;
     quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
@@ -406,7 +419,7 @@ static void put_alone(quern__json *out, const quern__pass *pass)
     quern__json_text(out, "reason", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
         quern__json_text(out, "name", pass->plan->world->resources.list.items[index].type.name);
-    else if (alone == QUERN__ALONE_LOOKUP)
+    else if (alone == QUERN__ALONE_LOOKUP || alone == QUERN__ALONE_QUERY)
         put_component(out, pass->systems.items[0], "name", index);
     else
         quern__json_null(out, "name");
@@ -487,9 +500,8 @@ static void put_lookup_names(quern__json *out, const char *key, const quern__sys
     quern__json_close(out, ']');
 }
 
-static void put_access(quern__json *out, const quern__system *system)
+static void put_terms(quern__json *out, const quern_world *world, const quern__query *query)
 {
-    const quern_world *world = system->plan->world;
     static const char *const matches[] = {[QUERN_MATCH_ALL] = "all",
                                           [QUERN_MATCH_NONE] = "none",
                                           [QUERN_MATCH_OPTIONAL] = "optional",
@@ -498,17 +510,17 @@ static void put_access(quern__json *out, const quern__system *system)
         [QUERN_TERM_ENABLED] = "yes", [QUERN_TERM_DISABLED] = "no", [QUERN_TERM_EITHER] = "either"};
     static const char *const paths[] = {
         [QUERN_PATH_ROW] = "row", [QUERN_PATH_TARGET] = "target", [QUERN_PATH_NEAREST] = "nearest"};
-    const quern__components *components = &system->plan->world->storage.components;
+    const quern__components *components = &world->storage.components;
     quern__json_open(out, "terms", '[');
-    for (uint32_t k = 0; k < system->query.term_count; k++) {
-        const quern_term *term = &system->query.terms[k];
+    for (uint32_t k = 0; k < query->term_count; k++) {
+        const quern_term *term = &query->terms[k];
         quern__json_open(out, NULL, '{');
-        quern__json_text(out, "component", quern_component_name(system->plan->world, term->component));
+        quern__json_text(out, "component", quern_component_name(world, term->component));
         quern__json_text(out, "match", matches[term->match]);
         quern__json_text(out, "access", access_words[term->access]);
         quern__json_bool(out, "changed", term->changed);
         quern__json_bool(out, "old", term->old);
-        quern__json_bool(out, "changed_by_row", (system->query.row_filters >> k & 1) != 0);
+        quern__json_bool(out, "changed_by_row", (query->row_filters >> k & 1) != 0);
         quern__json_text(out, "enabled", enabled_words[term->enabled]);
         quern__json_bool(out, "by_target", term->by_target);
         quern__json_text(out, "path", paths[term->path]);
@@ -517,6 +529,25 @@ static void put_access(quern__json *out, const quern__system *system)
         else
             quern__json_text(out, "relation",
                              quern__components_type(components, quern__term_index(term))->name);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+}
+
+static void put_access(quern__json *out, const quern__system *system)
+{
+    const quern_world *world = system->plan->world;
+    put_terms(out, world, &system->query);
+    quern__json_open(out, "queries", '[');
+    for (uint32_t i = 0; i < system->query_count; i++) {
+        const quern__query *query = &system->queries[i];
+        quern__json_open(out, NULL, '{');
+        if (query->name != NULL)
+            quern__json_text(out, "name", query->name);
+        else
+            quern__json_null(out, "name");
+        quern__json_bool(out, "whole_chunks", query->whole_chunks);
+        put_terms(out, world, query);
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');

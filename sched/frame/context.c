@@ -286,6 +286,53 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
     return look_up(context, entity, component);
 }
 
+/* Refuses an iteration of a further query that the system does not have. */
+static QUERN__SLOW_PATH void refuse_query(quern_context *context, uint32_t number, const char *function)
+{
+    if (quern__scope_count_repeated(&context->scope)) return;
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "%s: system '%s' iterates query %u, and declares %u: list it in `queries` of its "
+                  "definition, and count from 0",
+                  function, context->system->name, number, context->system->query_count);
+}
+
+/* Builds with checks: a callback may write all that its query writes, from now until it returns. */
+static void open_query_guards(quern_context *context, const quern__query *query)
+{
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        if (query->terms[i].access != QUERN_ACCESS_WRITE) continue;
+        for (uint32_t k = 0; k < query->matches.count; k++) {
+            const quern__query_match *match = &query->matches.items[k];
+            if (match->columns[i].offset_bytes == 0) continue;
+            for (uint32_t slot = 0; slot < match->archetype->chunk_count; slot++)
+                quern__guards_open(context, match->archetype, slot, match->columns[i].version_index - 1u);
+        }
+    }
+}
+
+quern_query_iterator quern_context_query(quern_context *context, uint32_t query)
+{
+    quern_query_iterator it;
+    const quern__plain_context *plain = plain_of(context);
+    const bool is_foreign_call = plain != NULL || is_foreign(context, __func__);
+    if (QUERN__UNLIKELY(is_foreign_call || query >= context->system->query_count)) {
+        if (plain != NULL) refuse_plain(plain, __func__, "a further query");
+        if (!is_foreign_call) refuse_query(context, query, __func__);
+        memset(&it, 0, offsetof(quern_query_iterator, next_row));
+        it.next_row = UINT32_MAX;
+        it.result = QUERN_ERROR_UNDECLARED_ACCESS;
+        return it;
+    }
+    const quern__system *system = context->system;
+    const quern__inside inside = {.context = context,
+                                  .worker_index = context->worker_index,
+                                  .seen_version = system->query.seen_version,
+                                  .write_version = context->schedule->version_base + system->position};
+    quern__query_iterate_inside(&system->queries[query], &inside, &it);
+    if (QUERN_CHECKS) open_query_guards(context, &system->queries[query]);
+    return it;
+}
+
 /* Marks the looked-up value as written as soon as the system gets the pointer, like the columns of a view.
  * Conflicts ensure that no other system uses these versions at the same time (sched/schedule/access.h). */
 static void note_lookup_write(quern_context *context, const quern__archetype *archetype, uintptr_t location,

@@ -106,6 +106,7 @@ static quern_result workers_reserve(quern_schedule *schedule, uint32_t worker_co
     bool has_memory = true;
     while (schedule->worker_count < worker_count && has_memory)
         has_memory = add_worker(schedule);
+    quern__plan_invalidate_segments(&schedule->plan); /* further queries are prepared for each worker */
     if (has_memory && reserve_addresses(schedule)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
                        worker_count);
@@ -314,12 +315,12 @@ static bool depths_are_current(const quern__segment *segment)
 }
 
 /* Returns whether the rows of systems with a target term are unchanged since the segment was prepared. */
-static bool targets_are_current(const quern__segment *segment)
+static bool targets_are_current(const quern_schedule *schedule, const quern__segment *segment)
 {
-    for (uint32_t i = 0; i < segment->passes.count && segment->has_targets; i++) {
-        const quern__system *system = segment->passes.items[i]->systems.items[0];
-        const quern__query *query = &system->query;
-        if (query->target != NULL && system->is_enabled && !quern__target_is_listed(query)) return false;
+    for (uint32_t i = segment->first; i < segment->end && segment->has_targets; i++) {
+        quern__system *system = schedule->plan.order.items[i];
+        const quern__query *query = quern__system_target_query(system);
+        if (query != NULL && system->is_enabled && !quern__target_is_listed(query)) return false;
     }
     return true;
 }
@@ -355,7 +356,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
     if (segment->prepared_version == version && segment->prepared_threads == thread_count &&
-        !segment->runs_reactions && depths_are_current(segment) && targets_are_current(segment))
+        !segment->runs_reactions && depths_are_current(segment) && targets_are_current(schedule, segment))
         return QUERN__LIKELY(!segment->has_items) ? QUERN_OK : prepare_items(schedule, segment);
     segment->prepared_version = 0;
     segment->has_targets = false;
@@ -367,7 +368,6 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
         if (result != QUERN_OK) return result;
         segment->has_depths |= !segment->runs_reactions && quern__levels_has_depths(pass);
-        segment->has_targets |= pass->systems.items[0]->query.target != NULL;
     }
     if (segment->graph != NULL) {
         quern_result result = quern__compile_prepare(segment);
@@ -376,9 +376,14 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     number_streams(schedule, segment);
     segment->has_readers = segment->has_items = false;
     for (uint32_t i = segment->first; i < segment->end; i++) {
-        const quern__event_use *use = &schedule->plan.order.items[i]->events;
+        quern__system *system = schedule->plan.order.items[i];
+        const quern__event_use *use = &system->events;
         segment->has_readers |= use->readers.count > 0;
         segment->has_items |= use->items != NULL;
+        segment->has_targets |= quern__system_target_query(system) != NULL;
+        if (system->query_count == 0 || !system->is_enabled) continue;
+        const quern_result result = quern__system_prepare_queries(system, schedule->worker_count);
+        if (result != QUERN_OK) return result;
     }
     segment->is_idle = segment->runs_reactions ? !has_items(segment) : is_idle(segment);
     segment->prepared_version = version;

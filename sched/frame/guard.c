@@ -248,7 +248,7 @@ void quern__guards_check_outside_writes(quern_schedule *schedule, const char *wh
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
             guards->reachable[word] |= access->reads[word] | access->upward_by_others[word] |
                                        access->upward_by_levels[word] | access->lookups.unlimited[word] |
-                                       access->lookups.limited[word];
+                                       access->lookups.limited[word] | access->query_reads[word];
         guards->are_valid = false;
     }
     guards->when = when;

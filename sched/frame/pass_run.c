@@ -234,12 +234,14 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 
 /* Returns the hash of a column that was declared for reading. Builds with checks compare it to detect that
  * code cast const away and wrote to the column: no callback may write the column while the view is in use.
- * Returns 0 if the system itself may write the column by lookups. */
+ * Returns 0 if the system itself may write the column by lookups or further queries. */
 static uint64_t hash_read_column(const quern_context *context, const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
     const uint32_t index = quern__component_index(view->query->terms[term].component);
-    const bool may_change = quern__bitset_has(context->system->access.lookups.written, index);
+    const quern__access *access = &context->system->access;
+    const bool may_change =
+        quern__bitset_has(access->lookups.written, index) || quern__bitset_has(access->query_writes, index);
     if (column->access != QUERN_ACCESS_READ || column->offset_bytes == 0 || may_change) return 0;
     return quern__hash_bytes(0, quern__view_column_at(view, term),
                              (size_t)view->count * column->size_bytes);

@@ -629,7 +629,8 @@ quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system ha
     quern_result result = find_system(schedule, handle, __func__, &system);
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, __func__);
     if (result != QUERN_OK) return result;
-    result = quern__target_set(&system->query, target);
+    const quern__query *aimed = quern__system_target_query(system);
+    result = quern__target_set(aimed != NULL ? aimed : &system->query, target);
     return result != QUERN_OK ? quern__message_add_call(result, __func__, system->name) : QUERN_OK;
 }
 

@@ -863,8 +863,9 @@ static void run_restore(void *argument, const quern__image *image, quern__remap_
             quern__read_text(&reader.bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
         quern__schedule_restore(schedule, &reader.bytes);
         for (uint32_t n = 0; n < plan->systems.count; n++) {
-            quern__target *target = plan->systems.items[n]->query.target;
-            if (target != NULL) target->entity = reader.remap(reader.remap_argument, target->entity);
+            const quern__query *query = quern__system_target_query(plan->systems.items[n]);
+            if (query == NULL) continue;
+            query->target->entity = reader.remap(reader.remap_argument, query->target->entity);
         }
         if (QUERN_CHECKS) quern__guards_invalidate(schedule);
     }

@@ -67,10 +67,10 @@ void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *wr
     for (uint32_t i = 0; i < schedule->plan.sets.count; i++)
         quern__write_u64(writer, schedule->plan.sets.items[i]->is_enabled);
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
-        const quern__system *system = schedule->plan.systems.items[i];
+        quern__system *system = schedule->plan.systems.items[i];
+        const quern__query *aimed = quern__system_target_query(system);
         const saved_system saved = {.seen_version = system->query.seen_version,
-                                    .target = system->query.target != NULL ? system->query.target->entity
-                                                                           : (quern_entity){0},
+                                    .target = aimed != NULL ? aimed->target->entity : (quern_entity){0},
                                     .due_seconds = system->due_seconds,
                                     .elapsed_seconds = system->elapsed_seconds,
                                     .delta_seconds = system->delta_seconds,
@@ -141,7 +141,8 @@ static bool restore_system(quern__system *system, const saved_system *saved)
 {
     const bool was_enabled = system->is_enabled;
     system->query.seen_version = saved->seen_version;
-    if (system->query.target != NULL) system->query.target->entity = saved->target;
+    const quern__query *aimed = quern__system_target_query(system);
+    if (aimed != NULL) aimed->target->entity = saved->target;
     system->due_seconds = saved->due_seconds;
     system->elapsed_seconds = saved->elapsed_seconds;
     system->delta_seconds = saved->delta_seconds;

@@ -298,12 +298,41 @@ static void add_uses(quern__access *access, quern__use_kind kind, uint32_t word,
             .index = (uint16_t)(64 * word + quern__bitset_pop_lowest(&bits)), .kind = (uint16_t)kind};
 }
 
-quern_result quern__access_init(quern__access *access, const quern_world *world,
-                                const quern_system_def *def, uint32_t term_count)
+/* Returns whether the term reads the values, the versions or the enabled bits of the component on the row itself. Matching a
+ * component that can be disabled reads its enabled bits, which counts as reading the component. */
+static bool reads_row(const quern__components *components, const quern_term *term)
 {
-    *access = (quern__access){.levels = def->levels};
-    /* Adds the components that the terms read or write. Matching a component that can be disabled reads its
-     * enabled bits, which counts as reading the component. */
+    return term->path == QUERN_PATH_ROW &&
+           (term->access != QUERN_ACCESS_NONE || term->changed ||
+            (term->match != QUERN_MATCH_NONE &&
+             quern__components_has_flag(components, quern__component_index(term->component),
+                                        QUERN__FLAG_CAN_DISABLE)));
+}
+
+/* Adds what the terms of the further queries read and write. Returns the number of terms. */
+static uint32_t add_queries(quern__access *access, const quern__components *components)
+{
+    uint32_t term_count = 0;
+    for (uint32_t i = 0; i < access->query_count; i++) {
+        const quern__query *query = &access->queries[i];
+        term_count += query->term_count;
+        for (uint32_t k = 0; k < query->term_count; k++) {
+            const quern_term *term = &query->terms[k];
+            const uint32_t index = quern__component_index(term->component);
+            if (term->path != QUERN_PATH_ROW) quern__bitset_add(access->upward_by_others, index);
+            if (reads_row(components, term)) quern__bitset_add(access->query_reads, index);
+            if (term->access == QUERN_ACCESS_WRITE) quern__bitset_add(access->query_writes, index);
+        }
+    }
+    return term_count;
+}
+
+quern_result quern__access_init(quern__access *access, const quern_world *world,
+                                const quern_system_def *def, uint32_t term_count,
+                                const quern__query *queries, uint32_t query_count)
+{
+    *access = (quern__access){.levels = def->levels, .queries = queries, .query_count = query_count};
+    /* Adds the components that the terms read or write. */
     const quern__components *components = &world->storage.components;
     for (uint32_t i = 0; i < term_count; i++) {
         if (def->terms[i].path != QUERN_PATH_ROW) {
@@ -315,31 +344,33 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
             continue;
         }
         uint32_t index = quern__component_index(def->terms[i].component);
-        const bool is_read = def->terms[i].access != QUERN_ACCESS_NONE || def->terms[i].changed ||
-                             (def->terms[i].match != QUERN_MATCH_NONE &&
-                              quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE));
+        const bool is_read = reads_row(components, &def->terms[i]);
         if (is_read) quern__bitset_add(access->reads, index);
         const bool is_required = def->terms[i].match == 0 || def->terms[i].match == QUERN_MATCH_ALL;
         access->has_optional_terms |= is_read && !is_required;
         if (def->terms[i].access == QUERN_ACCESS_WRITE) quern__bitset_add(access->writes, index);
     }
+    const uint32_t query_term_count = add_queries(access, components);
     quern_result result = quern__lookups_init(&access->lookups, world, def);
     if (result == QUERN_OK) result = add_relations(access, world, def);
     if (result == QUERN_OK) result = add_resources(access, world, def);
     /* Lists the uses: at most two for each term, lookup and resource. */
     if (result != QUERN_OK) return result;
-    const uint32_t most = 2 * (term_count + access->lookups.count + access->resource_count);
+    const uint32_t most =
+        2 * (term_count + query_term_count + access->lookups.count + access->resource_count);
     if (!quern__array_reserve(&world->storage.allocator, &access->uses, most))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the accesses of system '%s'",
                            def->name);
     const quern__lookups *lookups = &access->lookups;
     for (uint32_t i = 0; i < QUERN__COMPONENT_WORDS; i++) {
         const uint64_t upward = access->upward_by_others[i] | access->upward_by_levels[i];
-        access->looks_elsewhere |= (lookups->unlimited[i] | lookups->limited[i] | upward) != 0;
+        const uint64_t elsewhere =
+            lookups->unlimited[i] | lookups->limited[i] | upward | access->query_reads[i];
+        access->looks_elsewhere |= elsewhere != 0;
         add_uses(access, QUERN__USE_TERM, i, access->reads[i]);
         add_uses(access, QUERN__USE_TERM_WRITE, i, access->writes[i]);
-        add_uses(access, QUERN__USE_LOOKUP, i, lookups->unlimited[i] | lookups->limited[i] | upward);
-        add_uses(access, QUERN__USE_LOOKUP_WRITE, i, lookups->written[i]);
+        add_uses(access, QUERN__USE_LOOKUP, i, elsewhere);
+        add_uses(access, QUERN__USE_LOOKUP_WRITE, i, lookups->written[i] | access->query_writes[i]);
     }
     for (uint32_t i = 0; i < access->resource_count; i++) {
         const quern__resource_use *use = &access->resources[i];
@@ -440,17 +471,99 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
     return QUERN_MAX_COMPONENTS;
 }
 
-/* Returns the first component from index `first` on that `a` writes by a lookup and `b` reads by an
- * up-term. Returns QUERN_MAX_COMPONENTS if there is none. */
-static uint32_t find_upward_conflict(const quern__access *a, const quern__access *b, uint32_t first)
+/* Returns whether a further query reads or writes the component on the row itself. writes: whether it must write it. */
+static bool query_uses(const quern__query *query, uint32_t index, bool writes)
+{
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        if (quern__component_index(term->component) != index) continue;
+        if (writes ? term->access == QUERN_ACCESS_WRITE : reads_row(&query->storage->components, term))
+            return true;
+    }
+    return false;
+}
+
+bool quern__access_queries_reach(const quern__access *access, uint32_t index, bool writes,
+                                 const quern__archetype *archetype)
+{
+    if (!quern__bitset_has(writes ? access->query_writes : access->query_reads, index)) return false;
+    for (uint32_t i = 0; i < access->query_count; i++) {
+        const quern__query *query = &access->queries[i];
+        if (query_uses(query, index, writes) &&
+            (archetype == NULL || quern__query_matches(query, archetype)))
+            return true;
+    }
+    return false;
+}
+
+uint32_t quern__access_query_conflict(const quern__access *access, const quern__query *query,
+                                      uint32_t *out_number)
+{
+    for (uint32_t i = 0; i < access->query_count; i++) {
+        const quern__query *other = &access->queries[i];
+        const bool may_meet = !quern__query_excludes(query, other);
+        *out_number = i;
+        for (uint32_t k = 0; k < other->term_count; k++) {
+            const quern_term *term = &other->terms[k];
+            const uint32_t index = quern__component_index(term->component);
+            const bool is_read =
+                term->path != QUERN_PATH_ROW || (may_meet && reads_row(&query->storage->components, term));
+            if (is_read && quern__bitset_has(access->writes, index)) return index;
+        }
+    }
+    return QUERN_MAX_COMPONENTS;
+}
+
+/* Returns whether one system may reach an entity by a further query that the other reaches by the lookup, to access the
+ * component of the lookup, and one of them writes it. */
+static bool query_meets_lookup(const quern__access *a, const quern__lookup *lookup)
+{
+    for (uint32_t i = 0; i < a->query_count; i++) {
+        const quern__query *query = &a->queries[i];
+        if (query_uses(query, lookup->index, !lookup->writes) &&
+            !excludes_all(lookup->limit, query->terms, query->term_count))
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether a further query of `a` writes the component on an entity on which a further query of `b` reads or writes
+ * it. */
+static bool queries_meet(const quern__access *a, const quern__access *b, uint32_t index)
+{
+    for (uint32_t i = 0; i < a->query_count; i++) {
+        if (!query_uses(&a->queries[i], index, true)) continue;
+        for (uint32_t k = 0; k < b->query_count; k++)
+            if (query_uses(&b->queries[k], index, false) &&
+                !quern__query_excludes(&a->queries[i], &b->queries[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Returns the first component from index `first` on that `a` writes elsewhere, by a lookup or a further query, and `b`
+ * reads by an up-term or accesses by a further query, possibly on the same entity; or that `a` looks up and `b` writes by a
+ * further query. Returns QUERN_MAX_COMPONENTS if there is none. */
+static uint32_t find_conflict_elsewhere(const quern__access *a, const quern__access *b, uint32_t first)
 {
     uint32_t found = QUERN_MAX_COMPONENTS;
     for (uint32_t i = 0; i < a->lookups.count; i++) {
         const quern__lookup *lookup = &a->lookups.list[i];
-        if (!lookup->writes || lookup->index < first || lookup->index >= found) continue;
-        if (quern__bitset_has(b->upward_by_others, lookup->index) ||
-            quern__bitset_has(b->upward_by_levels, lookup->index))
-            found = lookup->index;
+        if (lookup->index < first || lookup->index >= found) continue;
+        const bool is_upward = quern__bitset_has(b->upward_by_others, lookup->index) ||
+                               quern__bitset_has(b->upward_by_levels, lookup->index);
+        if ((lookup->writes && is_upward) || query_meets_lookup(b, lookup)) found = lookup->index;
+    }
+    for (uint32_t word = first / 64; word < QUERN__COMPONENT_WORDS && a->query_count > 0; word++) {
+        uint64_t left = a->query_writes[word] &
+                        (b->query_reads[word] | b->upward_by_others[word] | b->upward_by_levels[word]);
+        while (left != 0) {
+            const uint32_t index = 64 * word + quern__bitset_pop_lowest(&left);
+            if (index < first || index >= found) continue;
+            if (quern__bitset_has(b->upward_by_others, index) ||
+                quern__bitset_has(b->upward_by_levels, index) || queries_meet(a, b, index))
+                found = index;
+        }
     }
     return found;
 }
@@ -458,10 +571,9 @@ static uint32_t find_upward_conflict(const quern__access *a, const quern__access
 uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__access *b, uint32_t first)
 {
     const uint32_t in_lookups = quern__lookups_find_common(&a->lookups, &b->lookups, first);
-    const uint32_t up_from_b = find_upward_conflict(a, b, first),
-                   up_from_a = find_upward_conflict(b, a, first);
-    const uint32_t in_up_terms = up_from_a < up_from_b ? up_from_a : up_from_b;
-    return in_lookups < in_up_terms ? in_lookups : in_up_terms;
+    const uint32_t by_a = find_conflict_elsewhere(a, b, first), by_b = find_conflict_elsewhere(b, a, first);
+    const uint32_t by_others = by_a < by_b ? by_a : by_b;
+    return in_lookups < by_others ? in_lookups : by_others;
 }
 
 quern__conflict quern__access_find_fixed_conflict(const quern__access *a, const quern__access *b)
@@ -493,9 +605,10 @@ static bool may_conflict_elsewhere(const quern__access *a, const quern__access *
 {
     uint64_t both = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] & (b->upward_by_others[word] | b->upward_by_levels[word] |
-                                    b->lookups.unlimited[word] | b->lookups.limited[word])) |
-                (a->reads[word] & b->lookups.written[word]);
+        both |= (a->writes[word] &
+                 (b->upward_by_others[word] | b->upward_by_levels[word] | b->lookups.unlimited[word] |
+                  b->lookups.limited[word] | b->query_reads[word])) |
+                (a->reads[word] & (b->lookups.written[word] | b->query_writes[word]));
     return both != 0;
 }
 
@@ -512,6 +625,9 @@ quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const
     const bool is_met =
         is_written || (quern__bitset_has(a->reads, index) && quern__bitset_has(b->lookups.written, index));
     if (is_met && quern__lookups_include(&b->lookups, index, archetype)) return QUERN__CONFLICT_LOOKUP;
+    if ((is_written || quern__bitset_has(a->reads, index)) &&
+        quern__access_queries_reach(b, index, !is_written, archetype))
+        return QUERN__CONFLICT_LOOKUP;
     if (!is_written) return QUERN__NO_CONFLICT;
     if (quern__bitset_has(b->upward_by_others, index)) return QUERN__CONFLICT_LOOKUP;
     if (!quern__bitset_has(b->upward_by_levels, index)) return QUERN__NO_CONFLICT;

@@ -138,9 +138,11 @@ void quern__lookups_list(const quern__lookups *lookups, const quern_world *world
  *              entity: by a lookup that reaches that archetype, or by an up-term. Or one system reads the component
  *              in an archetype that it matches, and the other writes it by a lookup that reaches that archetype.
  *   lookups    One system writes the component by a lookup, and the other looks it up or reads it by an up-term.
+ *   query      A further query of a system is a lookup of the components that its terms read or write, on the entities that
+ *              it matches.
  * Component and lookup conflicts depend on the archetypes that exist. A conflict is kept even if its archetype is
  * removed, so only new archetypes are checked. Two lookups can meet in archetypes that neither system matches:
- * only lookup limits that exclude each other rule out a conflict between lookups. */
+ * only lookup limits that exclude each other rule out a conflict between lookups; for further queries, their terms do. */
 
 typedef struct quern__resource_use {
     uint16_t index;
@@ -151,8 +153,8 @@ typedef struct quern__resource_use {
 typedef enum quern__use_kind {
     QUERN__USE_TERM,          /* its terms read or write the component */
     QUERN__USE_TERM_WRITE,    /* its terms write the component */
-    QUERN__USE_LOOKUP,        /* it reads or writes the component by a lookup, or reads it by an up-term */
-    QUERN__USE_LOOKUP_WRITE,  /* it writes the component by a lookup */
+    QUERN__USE_LOOKUP,        /* it accesses the component by a lookup, an up-term or a further query */
+    QUERN__USE_LOOKUP_WRITE,  /* it writes the component by a lookup or a further query */
     QUERN__USE_RESOURCE,      /* it declares the resource */
     QUERN__USE_RESOURCE_WRITE /* it declares the resource for more than reading */
 } quern__use_kind;
@@ -169,17 +171,22 @@ typedef struct quern__access {
     QUERN__ARRAY(quern__access_use) uses;
     /* Some component in `reads` may be absent from archetypes that the terms match. */
     bool has_optional_terms;
-    bool looks_elsewhere; /* it has lookups or up-terms */
+    bool looks_elsewhere; /* it has lookups, up-terms or further queries */
     /* Components read by terms, including written and filtered components. */
     uint64_t reads[QUERN__COMPONENT_WORDS];
     uint64_t writes[QUERN__COMPONENT_WORDS];    /* components written by terms */
     uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared relations, as component indices */
-    /* Components read by up-terms over relations other than `levels`. */
+    /* Components read by up-terms over relations other than `levels`, also by those of further queries. */
     uint64_t upward_by_others[QUERN__COMPONENT_WORDS];
     /* Components read by up-terms over the relation `levels`. */
     uint64_t upward_by_levels[QUERN__COMPONENT_WORDS];
     quern_relation levels; /* relation that orders the views by level, or the null relation */
     quern__lookups lookups;
+    const struct quern_query *queries; /* the further queries */
+    uint32_t query_count;
+    /* Components that terms of further queries read, including written and filtered components, on their own rows. */
+    uint64_t query_reads[QUERN__COMPONENT_WORDS];
+    uint64_t query_writes[QUERN__COMPONENT_WORDS]; /* components written by further queries */
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
 } quern__access;
@@ -209,11 +216,12 @@ typedef struct quern__conflict {
     uint16_t index; /* index of the resource or component over which the systems conflict */
 } quern__conflict;
 
-/* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT, OUT_OF_MEMORY; after an
- * error, the access must still be released. */
+/* Initialises the access from a definition and its further queries, which the access refers to. Precondition: the
+ * definition's terms have been checked. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE,
+ * DUPLICATE_COMPONENT, OUT_OF_MEMORY; after an error, the access must still be released. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
-                                const quern_system_def *def, uint32_t term_count);
+                                const quern_system_def *def, uint32_t term_count,
+                                const struct quern_query *queries, uint32_t query_count);
 
 void quern__access_release(quern__access *access, const quern_allocator *allocator);
 
@@ -232,6 +240,16 @@ void quern__access_list_resources(const quern__access *access, const quern_world
  * may match itself. Returns QUERN_MAX_COMPONENTS if there is none. */
 uint32_t quern__access_self_conflict(const quern__access *access, const quern_term *terms,
                                      uint32_t term_count);
+
+/* Returns a component that the system writes through its own terms (`query`) and also reads by a further query, on entities
+ * that may be the same. Returns QUERN_MAX_COMPONENTS if there is none. *out_number: index of the further query. */
+uint32_t quern__access_query_conflict(const quern__access *access, const struct quern_query *query,
+                                      uint32_t *out_number);
+
+/* Returns whether a further query of the system reads or writes the component in the archetype; `archetype` is NULL for any.
+ * writes: whether it must write it. */
+bool quern__access_queries_reach(const quern__access *access, uint32_t index, bool writes,
+                                 const quern__archetype *archetype);
 
 /* Returns the conflict that does not depend on archetypes: over a resource, or between lookups (or a lookup and an
  * up-term) of both systems. */

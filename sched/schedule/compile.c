@@ -337,8 +337,10 @@ quern_result quern__compile(quern__plan *plan)
         if (result == QUERN_OK) result = quern__conflicts_start(plan);
     }
     for (uint32_t i = 0; i < plan->order.count && result == QUERN_OK; i++) {
-        quern__query *query = &plan->order.items[i]->query;
-        if (query->term_count > 0) result = quern__query_refresh(query);
+        quern__system *system = plan->order.items[i];
+        if (system->query.term_count > 0) result = quern__query_refresh(&system->query);
+        for (uint32_t k = 0; k < system->query_count && result == QUERN_OK; k++)
+            result = quern__query_refresh(&system->queries[k]);
     }
     if (result != QUERN_OK) return result;
     bool found;

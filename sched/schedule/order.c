@@ -563,7 +563,7 @@ static bool add_to_pass(quern__pass *pass, quern__system *system)
     pass->has_begin |= system->begin != NULL || quern__system_is_gated(system);
     pass->has_end |= system->end != NULL;
     pass->has_partials |= system->partial_bytes > 0;
-    pass->has_filters |= system->query.filter_count > 0;
+    pass->has_filters |= system->has_filters;
     pass->runs_reactions |= system->reaction != NULL;
     if (system->levels != NULL) pass->levels = system->levels;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)

@@ -71,6 +71,10 @@ typedef struct quern__system {
     quern__event_use events;
     /* Without terms, the query matches no archetype: `run` is called once, or on batches of events. */
     quern__query query;
+    quern__query *queries; /* the further queries; behind them, in the same allocation, their names */
+    uint32_t query_count;
+    size_t queries_bytes;      /* size of the allocation of `queries` */
+    bool has_filters;          /* `query` or a further query has change filters */
     quern__relation *levels;   /* relation that orders the views by level, or NULL */
     uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
     quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
@@ -133,6 +137,19 @@ void quern__system_destroy(quern__system *system);
 /* Enables or disables the system. Nothing is recorded for a disabled reaction; what is pending for it stays. The plan's
  * segments must be invalidated if the state changes. */
 void quern__system_set_enabled(quern__system *system, bool enabled);
+
+/* Returns the query of the system that has a target term: that of its terms, or a further one. Returns NULL if there is
+ * none. */
+static inline quern__query *quern__system_target_query(quern__system *system)
+{
+    if (system->query.target != NULL) return &system->query;
+    for (uint32_t i = 0; i < system->query_count; i++)
+        if (system->queries[i].target != NULL) return &system->queries[i];
+    return NULL;
+}
+
+/* Prepares the further queries of the system for the callbacks of worker_count workers. Errors: OUT_OF_MEMORY. */
+quern_result quern__system_prepare_queries(quern__system *system, uint32_t worker_count);
 
 static inline bool quern__system_has_flag(const quern__system *system, quern_system_flags flag)
 {
@@ -372,8 +389,8 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
 /* Sets the partial results to zero. */
 void quern__pass_start(quern__pass *pass);
 
-/* Ends a run of the pass: change filters of the systems that ran have now seen all changes up to their own
- * writes. `version_base` plus the position of a system is the version of its writes. */
+/* Ends a run of the pass: change filters of the systems that had a call, also those of their further queries, have now seen
+ * all changes up to their own writes. `version_base` plus the position of a system is the version of its writes. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 
 /* ------------------------------------------------------------------------------------------------- plans */

@@ -6,6 +6,7 @@
 #include "core/world/world_internal.h"
 
 #include <float.h>
+#include <stdio.h>
 
 /* Systems: the checks of a definition, creation, and memory for partial results (schedule_plan.h). */
 
@@ -16,6 +17,15 @@ enum {
 };
 
 /* ------------------------------------------------------------------------------------------ checks */
+
+static bool is_end_of_queries(const void *list, uint32_t i)
+{
+    const quern_query_def *query = &((const quern_query_def *)list)[i];
+    uint32_t term = 0;
+    while (term < QUERN_MAX_TERMS && quern__term_is_empty(query->terms, term))
+        term++;
+    return query->name == NULL && !query->whole_chunks && term == QUERN_MAX_TERMS;
+}
 
 static quern_result check_shape(const quern_system_def *def, uint32_t phase_count, uint32_t *out_term_count)
 {
@@ -50,11 +60,13 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
                            "system '%s' has unknown flags %#x: use values of quern_system_flags", def->name,
                            def->flags);
     if ((def->flags & QUERN_SYSTEM_EXCLUSIVE) == 0) return QUERN_OK;
-    if ((*out_term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0) return QUERN_OK;
+    if ((*out_term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0 &&
+        is_end_of_queries(def->queries, 0))
+        return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' is exclusive and has terms or partial results: remove them, and iterate queries "
-        "of its world instead",
+        "system '%s' is exclusive and has terms, further queries or partial results: remove them, and "
+        "iterate queries of its world instead",
         def->name);
 }
 
@@ -143,6 +155,77 @@ static quern_result check_levels(const quern_world *world, const quern_system_de
         def->name);
 }
 
+typedef struct query_name {
+    char text[QUERN_MAX_NAME_BYTES + 8];
+} query_name;
+
+/* Returns the name of a further query for a message that has its index: " ('ghosts')", or "" if it has none. */
+static query_name quote_query(const quern__query *query)
+{
+    query_name quoted = {""};
+    if (query->name != NULL) snprintf(quoted.text, sizeof quoted.text, " ('%s')", query->name);
+    return quoted;
+}
+
+static quern_result check_query(const quern__system *system, const quern_query_def *def)
+{
+    uint32_t term_count = 0;
+    quern_result result = quern__terms_count(def->terms, &term_count);
+    if (result == QUERN_OK && def->name != NULL) result = quern__check_name(def->name, "query");
+    if (result != QUERN_OK) return result;
+    if (term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "it has no terms: give it one, or leave the query out");
+    bool has_target = system->query.target != NULL;
+    for (uint32_t i = 0; i < system->query_count; i++)
+        has_target |= system->queries[i].target != NULL;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (def->terms[i].old)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "term %u reads old values, which only the terms of a reaction can: use "
+                               "quern_term_read",
+                               i);
+        if (def->terms[i].by_target && has_target)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "term %u is a target term, and the system has another one: quern_schedule_set_target "
+                "sets one target per system; list the sources by quern_context_list_sources instead",
+                i);
+    }
+    return QUERN_OK;
+}
+
+/* Creates the further queries. On failure, those that were created are released with the system. */
+static quern_result add_queries(quern__system *system, quern__storage *storage, const quern_system_def *def)
+{
+    uint32_t count = 0;
+    quern_result result =
+        quern__list_count(def->queries, QUERN_MAX_SYSTEM_QUERIES, is_end_of_queries, "query", NULL, &count);
+    if (result != QUERN_OK || count == 0) return result;
+    system->queries_bytes = count * (sizeof(quern__query) + QUERN_MAX_NAME_BYTES + 1);
+    system->queries = quern__allocate(&storage->allocator, system->queries_bytes, _Alignof(quern__query));
+    if (system->queries == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the queries of system '%s'",
+                           def->name);
+    char *names = (char *)(system->queries + count);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_query_def *from = &def->queries[i];
+        quern__query *query = &system->queries[i];
+        uint32_t term_count = 0;
+        result = check_query(system, from);
+        if (result == QUERN_OK) result = quern__terms_count(from->terms, &term_count);
+        if (result == QUERN_OK) result = quern__query_init(query, storage, from->terms, term_count);
+        if (result != QUERN_OK) return quern__message_add_element(result, "query", i);
+        system->query_count++;
+        query->whole_chunks = from->whole_chunks;
+        system->has_filters |= query->filter_count > 0;
+        if (from->name != NULL)
+            query->name =
+                memcpy(names + (size_t)i * (QUERN_MAX_NAME_BYTES + 1), from->name, strlen(from->name) + 1);
+    }
+    return QUERN_OK;
+}
+
 static quern_result check_conflicts(const quern__system *system, const quern_world *world,
                                     quern_relation levels)
 {
@@ -154,8 +237,17 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
             system->name);
     if (quern__system_has_flag(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
     const quern__components *components = &world->storage.components;
-    uint32_t component =
-        quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
+    uint32_t number;
+    uint32_t component = quern__access_query_conflict(&system->access, &system->query, &number);
+    if (component != QUERN_MAX_COMPONENTS)
+        return quern__fail(
+            QUERN_ERROR_SCHEDULE_CONFLICT,
+            "system '%s' reads '%s' by its query %u%s, and its own views write it at the same time: let "
+            "the terms exclude each other (a component in one of them, and quern_term_without it in the "
+            "other), read a copy that another system writes, or make it QUERN_SYSTEM_SERIAL",
+            system->name, quern__components_type(components, component)->name, number,
+            quote_query(&system->queries[number]).text);
+    component = quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
     if (component != QUERN_MAX_COMPONENTS)
         return quern__fail(
             QUERN_ERROR_SCHEDULE_CONFLICT,
@@ -223,8 +315,8 @@ static quern_result add_set_names(quern__system *system, const char *const *name
 }
 
 /* Returns the flags, including those that other declarations imply. A system runs one view after another if
- * it writes a resource exclusively, writes by lookups, runs on the main thread, or iterates the sources of
- * one target. */
+ * it writes a resource exclusively, writes by lookups or further queries, runs on the main thread, or iterates the
+ * sources of one target. */
 static uint32_t implied_flags(const quern__query *query, const quern__access *access, uint32_t flags)
 {
     if (query->target != NULL) flags |= QUERN_SYSTEM_SERIAL;
@@ -234,6 +326,8 @@ static uint32_t implied_flags(const quern__query *query, const quern__access *ac
         if (access->resources[i].access == QUERN_ACCESS_WRITE) flags |= QUERN_SYSTEM_SERIAL;
     for (uint32_t i = 0; i < access->lookups.count; i++)
         if (access->lookups.list[i].writes) flags |= QUERN_SYSTEM_SERIAL;
+    for (uint32_t i = 0; i < QUERN__COMPONENT_WORDS; i++)
+        if (access->query_writes[i] != 0) flags |= QUERN_SYSTEM_SERIAL;
     return flags;
 }
 
@@ -279,11 +373,14 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     quern_result result = check_levels(world, def, term_count, &system->levels);
     if (result == QUERN_OK)
         result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
+    if (result == QUERN_OK) result = add_queries(system, &world->storage, def);
     if (result == QUERN_OK)
-        result = quern__access_init(&system->access, world, def, system->query.term_count);
+        result = quern__access_init(&system->access, world, def, system->query.term_count, system->queries,
+                                    system->query_count);
     if (result == QUERN_OK)
         result = quern__event_use_init(&system->events, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
+    system->has_filters |= system->query.filter_count > 0;
     system->query.whole_chunks = (def->flags & QUERN_SYSTEM_WHOLE_CHUNKS) != 0;
     if (def->reacts_to != 0) {
         /* Reactions select enabled and disabled rows: what happens to an entity is reported whether or not
@@ -343,6 +440,9 @@ void quern__system_destroy(quern__system *system)
     quern__event_use_release(&system->events, allocator);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
+    for (uint32_t i = 0; i < system->query_count; i++)
+        quern__query_release(&system->queries[i]);
+    quern__release(allocator, system->queries, system->queries_bytes, _Alignof(quern__query));
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
 }
 
@@ -369,10 +469,11 @@ void quern__system_take_over(quern__system *successor, quern__system *replaced)
     }
     successor->wants_enabled = replaced->wants_enabled;
     quern__system_set_enabled(successor, replaced->is_enabled);
-    if (replaced->query.filter_count > 0) successor->query.seen_version = replaced->query.seen_version;
-    quern__target *target = successor->query.target;
-    if (target != NULL && replaced->query.target != NULL && quern_entity_is_null(target->entity))
-        target->entity = replaced->query.target->entity;
+    if (replaced->has_filters) successor->query.seen_version = replaced->query.seen_version;
+    const quern__query *aimed = quern__system_target_query(successor),
+                       *former = quern__system_target_query(replaced);
+    if (aimed != NULL && former != NULL && quern_entity_is_null(aimed->target->entity))
+        aimed->target->entity = former->target->entity;
     successor->due_seconds = replaced->due_seconds;
     successor->elapsed_seconds = replaced->elapsed_seconds;
     successor->delta_seconds = replaced->delta_seconds;
@@ -407,4 +508,12 @@ quern_result quern__system_reserve_partials(quern__system *system)
     system->partials = partials;
     system->partials_capacity_bytes = 2 * bytes;
     return QUERN_OK;
+}
+
+quern_result quern__system_prepare_queries(quern__system *system, uint32_t worker_count)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < system->query_count && result == QUERN_OK; i++)
+        result = quern__query_prepare_inside(&system->queries[i], worker_count);
+    return result != QUERN_OK ? quern__message_add_call(result, system->name, NULL) : QUERN_OK;
 }

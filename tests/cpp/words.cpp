@@ -436,6 +436,62 @@ static void loops_run_on_several_threads()
 }
 
 /* The blocks of docs/cpp.md that are no whole programs. */
+static void systems_iterate_other_entities()
+{
+    quern::app app;
+    app.resource<Total>();
+    for (int i = 0; i < 10; i++)
+        (void)app.create(Position{static_cast<float>(i)}, Health{0}, Burning{});
+    for (int i = 0; i < 2000; i++) {
+        const quern_entity far = app.create(Position{static_cast<float>(i)}, Health{1});
+        if (i % 4 == 0) (void)app.add<Poisoned>(far);
+    }
+    /* a parallel system that writes its own rows and reads those of others */
+    app.add(
+        "near",
+        [](const Position &at, Health &health,
+           quern::others<const Position, const Health, quern::with<Poisoned>, quern::without<Burning>>
+               others) {
+            others.each([&](const Position &other, const Health &its) {
+                if (other.x <= at.x) health.points += its.points;
+            });
+            int count = 0;
+            others.each([&](const Position &) { count++; });
+            EXPECT(count == 500);
+        },
+        quern::with<Burning>{});
+    /* once per view, with an iteration that is left early */
+    app.add(
+        "first",
+        [](quern::column<const Position> all, quern::others<const Health *, quern::with<Poisoned>> others) {
+            quern_query_iterator it = others.iterate();
+            EXPECT(all.size() > 0 && quern_query_next(&it) && it.view.count > 0);
+        },
+        quern::after{"near"});
+    /* two queries and no rows of its own: called once; the one that writes makes it serial */
+    app.add(
+        "pairs",
+        [](quern::others<const Position, quern::with<Burning>> ones, quern::others<Velocity> twos,
+           quern::context context) {
+            Total &total = context.resource<Total>();
+            total.runs++;
+            ones.each([&](const Position &, quern_entity entity) {
+                EXPECT(!quern_entity_is_null(entity));
+                total.rows++;
+            });
+            twos.each([](Velocity &velocity) { velocity.x++; });
+        },
+        quern::writes_resource<Total>{});
+    const quern_entity fast = app.create(Velocity{1});
+    app.run(1);
+    EXPECT(app.get<Velocity>(fast)->x == 2);
+    EXPECT(app.resource<Total>()->runs == 1 && app.resource<Total>()->rows == 10);
+    int points = 0;
+    quern::query<const Health, const Burning> burning(app);
+    quern::must(burning.each([&](const Health &health, const Burning &) { points += health.points; }));
+    EXPECT(points == 4 * 1 + 4 * 2 + 2 * 3);
+}
+
 static void blocks_of_the_page_run()
 {
     quern::world world;
@@ -497,6 +553,7 @@ int main()
     parts_of_worlds_are_saved();
     events_are_read_outside_of_systems();
     loops_run_on_several_threads();
+    systems_iterate_other_entities();
     blocks_of_the_page_run();
     std::puts("all words work");
 }

@@ -68,6 +68,12 @@ expect_mistake("options come last" "quern::query<Position> other(app, quern::pha
 expect_mistake("same type" "app.create(Position{1}, Position{2})")
 expect_mistake("parameters of systems" "(void)query.each([](Position &, quern::emitter<Event>) {})")
 expect_mistake("parameters of systems" "(void)query.each(app.jobs(), [](Position &, quern::reduce<Event>) {})")
+expect_mistake("parameters of systems" "(void)query.each([](Position &, quern::others<const Free>) {})")
+expect_mistake("quern::others and quern::column by value" "app.add(\"x\", [](Position &, quern::others<const Free> &) {})")
+expect_mistake("those of its list, in the same order" "app.add(\"x\", [](Position &, quern::others<const Free> others) {
+  others.each([](Free &) {}); })")
+expect_mistake("the options with, without, any, disabled and changed"
+               "app.add(\"x\", [](Position &, quern::others<const Free, quern::along>) {})")
 expect_mistake("by value" "(void)query.each(app.jobs(), [](Position) {})")
 expect_mistake("no reference" "app.add(\"a\", [](Position &) {}, quern::any<Tag &>{})")
 expect_mistake("capture nothing"

@@ -85,6 +85,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "filter",
     "row write",
     "lookup",
+    "further query",
     "history",
     "delta",
     "archive",

@@ -841,10 +841,48 @@ static void visit_rows(run_of *run, const quern_view *view, uint32_t act_percent
         command_view(run, view, ids);
 }
 
+/* The further query of each plain system; only reads. */
+static every_terms further[EVERY_SYSTEMS];
+
+/* Reads the rows of the system's further query, and compares them with those that the model selects. */
+static void visit_further(quern_context *context, uint32_t system)
+{
+    quern_term unused[QUERN_MAX_TERMS];
+    run_of run = {.terms = &further[system], .system = EVERY_NONE, .reaction = EVERY_NONE};
+    uint32_t seen = 0, expected = 0;
+    run.columns = list_terms(run.terms, unused);
+    quern_query_iterator it = quern_context_query(context, 0);
+    while (quern_query_next(&it)) {
+        const uint64_t *ids = quern_view_read(&it.view, 0);
+        const void *bases[EVERY_TYPES];
+        quern_row_range range = {0};
+        find_columns(&run, &it.view, bases);
+        while (quern_view_next_range(&it.view, &range))
+            for (uint32_t i = range.first; i < range.first + range.count; i++, seen++) {
+                int entity = EVERY_NONE;
+                if (every.is_modelled) {
+                    every_model_learn(it.view.entities[i], ids[i]);
+                    entity = every_model_find_id(ids[i]);
+                    cr_assert(every_model_matches(run.terms, entity));
+                    every_model_at(entity)->features |= every_bit(EVERY_USES_FURTHER_QUERY);
+                }
+                use_columns(&run, &it.view, i, ids[i], entity, bases);
+                if (run.terms->has_up) use_up(&run, &it.view, i, ids[i], entity);
+            }
+    }
+    cr_assert_eq(it.result, QUERN_OK);
+    for (int i = 0; every.is_modelled && i < (int)every_model_count(); i++)
+        expected += every_model_matches(run.terms, i);
+    if (every.is_modelled)
+        cr_assert_eq(seen, expected, "seed %llu, frame %llu: further query of system %u",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, system);
+}
+
 static void run_plain(quern_context *context, const quern_view *view)
 {
     const uint32_t system = (uint32_t)(uintptr_t)quern_context_user_data(context);
     if (every.is_modelled) every_model_enter_system(system);
+    if (view->ordinal == 0) visit_further(context, system);
     run_of run = begin_run(context, &systems[system], 100 + system);
     run.system = (int)system;
     run.by.is_by_level = systems[system].is_by_level;
@@ -1056,6 +1094,7 @@ void every_draw_program(void)
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
         draw_terms(&systems[s], &random, false);
         system_phases[s] = s < PLAIN_SYSTEMS / 2 ? 0 : 2;
+        draw_terms(&further[s], &random, false);
     }
     /* one that carries values from parents to children, and one with the sources of a target */
     systems[LEVEL_SYSTEM] = (every_terms){.with = BIT(EVERY_NUMBER),
@@ -1070,6 +1109,17 @@ void every_draw_program(void)
                                            .reads = BIT(EVERY_NUMBER),
                                            .tie = 1 + target_relations[every.seed % 4],
                                            .by_target = true};
+    /* A system cannot read by its further query what its own rows write. */
+    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
+        const uint32_t written = systems[s].writes;
+        every_terms *terms = &further[s];
+        terms->writes = terms->filter_type = 0;
+        terms->with &= ~written;
+        terms->without &= ~written;
+        terms->optional &= ~written;
+        terms->reads &= ~written;
+        terms->has_up = terms->has_up && !every_has(written, terms->up_type);
+    }
     memset(&systems[LOOKING], 0, sizeof systems[LOOKING]);
     system_phases[LOOKING] = 2;
     for (uint32_t s = EXCLUSIVE; s < EVERY_SYSTEMS; s++) { /* these have no rows */
@@ -1109,6 +1159,8 @@ static quern_system_def def_of_system(uint32_t s)
         list_terms(&terms, def.terms);
         if (systems[s].is_whole) def.flags |= QUERN_SYSTEM_WHOLE_CHUNKS;
         if (systems[s].is_by_level) def.levels = every.types.relations[0];
+        list_terms(&further[s], def.queries[0].terms);
+        def.queries[0].whole_chunks = further[s].is_whole;
     }
     return def;
 }

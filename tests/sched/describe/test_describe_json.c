@@ -285,6 +285,8 @@ Test(describe_json, a_system_with_all_declarations)
     memcpy(def.terms, terms, 2 * sizeof terms[0]);
     def.lookups[0].component = health;
     def.write_lookups[0] = (quern_lookup){setup_component(world, "mass", 4, 4), .with = health};
+    def.queries[0] = (quern_query_def){.name = "others", .terms = {quern_term_write(velocity)}};
+    def.queries[1] = (quern_query_def){.terms = {quern_term_read(health)}, .whole_chunks = true};
     def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
     def.resources[1] = (quern_resource_access){clock_resource, QUERN_ACCESS_WRITE_CONCURRENT};
     def.condition = always;
@@ -320,6 +322,13 @@ Test(describe_json, a_system_with_all_declarations)
     assert_member_text(second, "match", "none");
     assert_member_text(second, "access", "none");
     assert_flag(second, "changed", false);
+    assert_count(system, "queries", 2);
+    const cJSON *query = item(member(system, "queries"), 0), *other = item(member(system, "queries"), 1);
+    assert_member_text(query, "name", "others");
+    assert_member_text(item(member(query, "terms"), 0), "component", "velocity");
+    assert_member_text(item(member(query, "terms"), 0), "access", "write");
+    cr_assert(cJSON_IsNull(member(other, "name")));
+    assert_flag(other, "whole_chunks", true);
     cr_assert_str_eq(item(member(system, "lookups"), 0)->valuestring, "health");
     cr_assert_str_eq(item(member(system, "write_lookups"), 0)->valuestring, "mass");
     const cJSON *limit = item(member(system, "lookup_limits"), 0);

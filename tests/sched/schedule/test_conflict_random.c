@@ -18,6 +18,11 @@ typedef struct model_lookup {
     bool writes;
 } model_lookup;
 
+typedef struct model_query {
+    quern_match matches[TYPES]; /* 0: no term */
+    quern_access accesses[TYPES];
+} model_query;
+
 typedef struct model_system {
     char name[8];
     uint32_t phase, flags;
@@ -25,7 +30,8 @@ typedef struct model_system {
     quern_access accesses[TYPES];
     quern_access resources[RESOURCES];
     model_lookup lookups[2];
-    uint32_t lookup_count, term_count;
+    model_query queries[2]; /* further queries */
+    uint32_t lookup_count, term_count, query_count;
     bool has_begin, has_end, has_condition;
     uint32_t after[2], after_count;
 } model_system;
@@ -90,6 +96,16 @@ static void draw_accesses(model_system *system)
     }
     if (system->lookup_count == 2 && system->lookups[0].type == system->lookups[1].type)
         system->lookup_count = 1;
+    system->query_count = chance(25) ? 1 + below(2) : 0;
+    for (uint32_t i = 0; i < system->query_count; i++)
+        for (uint32_t count = 0; count == 0 || chance(60); count++) {
+            const uint32_t type = below(TYPES);
+            model_query *query = &system->queries[i];
+            query->matches[type] = (quern_match)(1 + below(3));
+            query->accesses[type] = query->matches[type] == QUERN_MATCH_NONE ? QUERN_ACCESS_NONE
+                                    : chance(30)                             ? QUERN_ACCESS_WRITE
+                                                                             : (quern_access)below(2);
+        }
     if (chance(10)) system->flags |= QUERN_SYSTEM_SERIAL;
     system->has_begin = chance(10);
     system->has_end = chance(10);
@@ -132,6 +148,13 @@ static void add_lookups(quern_system_def *def, const model_system *system)
     }
 }
 
+static void add_terms(quern_term *terms, const quern_match *matches, const quern_access *accesses)
+{
+    for (uint32_t i = 0; i < TYPES; i++)
+        if (matches[i] != 0)
+            *terms++ = (quern_term){.component = types[i], .match = matches[i], .access = accesses[i]};
+}
+
 /* Adds a system to the schedule. Returns false if the library refuses a system that conflicts with itself. */
 static bool add_system(const model_system *system)
 {
@@ -139,12 +162,10 @@ static bool add_system(const model_system *system)
     uint32_t count = 0;
     def.phase = system->phase;
     def.flags = system->flags;
-    for (uint32_t i = 0; i < TYPES; i++)
-        if (system->matches[i] != 0)
-            def.terms[count++] = (quern_term){
-                .component = types[i], .match = system->matches[i], .access = system->accesses[i]};
+    add_terms(def.terms, system->matches, system->accesses);
+    for (uint32_t i = 0; i < system->query_count; i++)
+        add_terms(def.queries[i].terms, system->queries[i].matches, system->queries[i].accesses);
     add_lookups(&def, system);
-    count = 0;
     for (uint32_t i = 0; i < RESOURCES; i++)
         if (system->resources[i] != QUERN_ACCESS_NONE)
             def.resources[count++] = (quern_resource_access){resources[i], system->resources[i]};
@@ -251,6 +272,56 @@ static bool lookups_clash(const model_system *a, const model_system *b)
     return false;
 }
 
+static bool query_matches(const model_query *query, uint32_t set)
+{
+    for (uint32_t i = 0; i < TYPES; i++) {
+        if (query->matches[i] == QUERN_MATCH_ALL && (set >> i & 1) == 0) return false;
+        if (query->matches[i] == QUERN_MATCH_NONE && (set >> i & 1) != 0) return false;
+    }
+    return true;
+}
+
+/* Whether a further query of b matches the set, and its access clashes with the terms of a there. */
+static bool query_clashes(const model_system *a, const model_system *b, uint32_t set)
+{
+    for (uint32_t i = 0; i < b->query_count; i++)
+        for (uint32_t type = 0; type < TYPES && query_matches(&b->queries[i], set); type++)
+            if ((set >> type & 1) && clash(a->accesses[type], b->queries[i].accesses[type])) return true;
+    return false;
+}
+
+/* Whether no set matches both. */
+static bool exclude(const model_query *a, const model_query *b)
+{
+    for (uint32_t i = 0; i < TYPES; i++)
+        if ((a->matches[i] == QUERN_MATCH_ALL && b->matches[i] == QUERN_MATCH_NONE) ||
+            (a->matches[i] == QUERN_MATCH_NONE && b->matches[i] == QUERN_MATCH_ALL))
+            return true;
+    return false;
+}
+
+/* Whether further queries of a could meet further queries or lookups of b on an entity, whatever archetypes exist. A lookup
+ * is like a query for the component and its limits. */
+static bool queries_clash(const model_system *a, const model_system *b)
+{
+    for (uint32_t i = 0; i < a->query_count; i++) {
+        const model_query *query = &a->queries[i];
+        for (uint32_t k = 0; k < b->query_count; k++)
+            for (uint32_t type = 0; type < TYPES && !exclude(query, &b->queries[k]); type++)
+                if (clash(query->accesses[type], b->queries[k].accesses[type])) return true;
+        for (uint32_t k = 0; k < b->lookup_count; k++) {
+            const model_lookup *lookup = &b->lookups[k];
+            model_query limit = {.matches = {(quern_match)0}};
+            if (lookup->with != NOTHING) limit.matches[lookup->with] = QUERN_MATCH_ALL;
+            if (lookup->without != NOTHING) limit.matches[lookup->without] = QUERN_MATCH_NONE;
+            if (!exclude(query, &limit) && clash(query->accesses[lookup->type],
+                                                 lookup->writes ? QUERN_ACCESS_WRITE : QUERN_ACCESS_READ))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool has_rule(uint32_t first, uint32_t second)
 {
     const model_system *system = &model.systems[second];
@@ -262,7 +333,7 @@ static bool has_rule(uint32_t first, uint32_t second)
 static void find_conflict(uint32_t first, uint32_t second)
 {
     const model_system *a = &model.systems[first], *b = &model.systems[second];
-    bool local = false, global = lookups_clash(a, b);
+    bool local = false, global = lookups_clash(a, b) || queries_clash(a, b) || queries_clash(b, a);
     for (uint32_t i = 0; i < RESOURCES; i++)
         global |= clash(a->resources[i], b->resources[i]);
     if (has_rule(first, second)) {
@@ -275,7 +346,8 @@ static void find_conflict(uint32_t first, uint32_t second)
         const uint32_t set = model.sets[i];
         const bool a_matches = matches(a, set), b_matches = matches(b, set);
         local |= a_matches && b_matches && terms_clash(a, b, set);
-        global |= (a_matches && lookup_clashes(a, b, set)) || (b_matches && lookup_clashes(b, a, set));
+        global |= a_matches && (lookup_clashes(a, b, set) || query_clashes(a, b, set));
+        global |= b_matches && (lookup_clashes(b, a, set) || query_clashes(b, a, set));
     }
     model.conflict[first][second] |= local || global;
     model.is_global[first][second] |= global;
@@ -309,6 +381,8 @@ static bool is_alone(const model_system *system)
         alone |= system->resources[i] == QUERN_ACCESS_WRITE;
     for (uint32_t i = 0; i < system->lookup_count; i++)
         alone |= system->lookups[i].writes;
+    for (uint32_t i = 0; i < system->query_count * TYPES; i++)
+        alone |= system->queries[i / TYPES].accesses[i % TYPES] == QUERN_ACCESS_WRITE;
     return alone;
 }
 

@@ -57,8 +57,8 @@ try {
     await page.setViewportSize({ width: 1400, height: 900 })
     await page.emulateMedia({ colorScheme: 'light' })
   }
-  const find = async (text, chosen) => {
-    await page.keyboard.press('/')
+  const find = async (text, chosen, key = 'Control+k') => {
+    await page.keyboard.press(key)
     await test('find').fill(text)
     await until(`${text} is found`, async () => (await test('found').allTextContents()).some(each => each.startsWith(chosen)))
     const at = (await test('found').allTextContents()).findIndex(each => each.startsWith(chosen))
@@ -71,7 +71,7 @@ try {
   await look('frame')
 
   // One search over everything, by keyboard alone.
-  await find('spread power', 'spread power')
+  await find('spread power', 'spread power', '/')
   await until('the system is shown', async () => (await test('system-name').textContent()) === 'spread power')
   check(await page.locator('tr.chosen').count() === 1, 'the system is not marked in its phase')
   await page.keyboard.press('Control+k')
@@ -185,7 +185,7 @@ try {
   await until('a copy', async () => (await page.locator('section.entity h2').textContent()) !== `#${made}`)
   await test('destroy').click()
   await test('create').selectOption({ index: 2 })
-  await until('an instance', async () => (await page.locator('section.entity').textContent()).includes('part of a tree'))
+  await until('an instance', async () => (await page.locator('input[data-path="Link.note"]').count()) === 1 && (await page.locator('input[data-path="Link.note"]').inputValue()) === 'part of a tree')
 
   // A field as a curve, and a condition that stops the program.
   await find('0:1', 'house 0')

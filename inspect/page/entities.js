@@ -3,7 +3,7 @@
 //
 // Entities: the tree and lists of them, and one entity with its values, its relations and the systems that match it.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { html, useStore, update, state, get, post, show, bytes, count, many, label, quoted, hasWords, open, openSystem, openType, PAGE, Input, Link, Fold, Filter, useAnswer } from './common.js'
 import { Editor, valueAt } from './fields.js'
 import { Table } from './table.js'
@@ -133,19 +133,31 @@ function EntityPanel() {
   const [entity, setEntity] = useState(null)
   const [old, setOld] = useState(null)
   const [gone, setGone] = useState('')
+  const wanted = useRef(chosen), shown = useRef(null), isBusy = useRef(false), isAsked = useRef(false)
+  wanted.current = chosen
+  // One request at a time, however often something changes.
   const load = async () => {
-    let next
-    try {
-      next = await get('entity', { entity: chosen })
-    } catch (error) {
-      setGone(error.message)
-      return
+    isAsked.current = true
+    if (isBusy.current) return
+    isBusy.current = true
+    while (isAsked.current && wanted.current) {
+      const asked = wanted.current
+      isAsked.current = false
+      try {
+        const next = await get('entity', { entity: asked }), last = shown.current
+        if (asked !== wanted.current) { isAsked.current = true; continue }
+        setGone('')
+        if (!last || last.entity !== next.entity) setOld(null)
+        else if (last.frame !== next.frame) setOld(last)
+        shown.current = next
+        setEntity(next)
+      } catch (error) {
+        setGone(error.message)
+      }
     }
-    setGone('')
-    setOld(entity && entity.entity === next.entity && entity.frame !== next.frame ? entity : old)
-    setEntity(next)
+    isBusy.current = false
   }
-  useEffect(() => { if (chosen) load(); else setEntity(null) }, [chosen, message.frame, message.restore_count])
+  useEffect(() => { if (chosen) load(); else setEntity(null) }, [chosen, message.frame, message.restore_count, message.edit_count])
   if (!chosen) return html`<div class="side"><section><h2>Entity</h2><p class="muted">Choose an entity on the left, or press / to find one.</p><${Breaks} /></section><${Watched} /></div>`
   if (!entity || !types || (gone && entity.entity !== chosen)) return html`<div class="side"><section><h2>Entity</h2><p class="muted">${gone || 'Reading.'}</p></section></div>`
   const set = async (path, value) => { if (await post('set', { entity: entity.entity, path, value })) await load() }

@@ -84,7 +84,8 @@ static void add_types(Program *program)
         .fields = {QUERN_FIELD_WITH(Energy, value, .unit = "J", .minimum = 0, .maximum = 1000),
                    QUERN_FIELD_WITH(Energy, level)}};
     must(quern_component_register(program->world, &energy, &program->energy));
-    const quern_component_def link = {QUERN_TYPE(Link), .fields = QUERN_FIELDS(Link, other, note)};
+    const quern_component_def link = {QUERN_TYPE(Link),
+                                      .fields = {QUERN_FIELD(Link, other), QUERN_TEXT(Link, note)}};
     must(quern_component_register(program->world, &link, &program->link));
     must(quern_component_register(program->world, &(quern_component_def){.name = "Asleep"},
                                   &program->asleep));

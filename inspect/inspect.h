@@ -44,9 +44,21 @@ extern "C" {
 #define QUERN_INSPECT_MAX_BODY_BYTES   65536 /**< Maximum size of the body of a request in bytes. */
 #define QUERN_INSPECT_MAX_WAITING      32    /**< Maximum number of requests that wait for an update. */
 #define QUERN_INSPECT_MAX_CLIENTS      4     /**< Maximum number of open WebSockets. */
+#define QUERN_INSPECT_MAX_PANELS       8     /**< Maximum number of panels of an inspector. */
 
 /** Answers requests about a world; see quern_inspector_create. */
 typedef struct quern_inspector quern_inspector;
+
+/** A panel: what the program or a library knows besides the world, for a view of the page. */
+typedef struct quern_inspect_panel {
+    const char *title QUERN__ZERO; /**< Name of the view, unique among the panels. */
+    /** Writes one JSON value to the sink. The page shows a list of objects as a table whose columns are their members, an
+     * object as a list of its members, and a list of names of systems with links. Called while a page shows the panel,
+     * between frames, on the thread that calls quern_inspector_update; one call is one step of an answer. An error is
+     * shown with its message. */
+    quern_result (*write)(void *user_data, quern_sink sink) QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to write. */
+} quern_inspect_panel;
 
 /** Definition of an inspector. */
 typedef struct quern_inspector_def {
@@ -63,13 +75,15 @@ typedef struct quern_inspector_def {
     /** Time that quern_inspector_update may spend on answers between two frames; 0 means 200,000. One step of an
      * answer is always finished, so an update may take longer; docs/inspector.md lists the long steps. */
     uint64_t budget_ns QUERN__ZERO;
+    /** Panels. The list ends at its first element without a title. Titles are not copied. */
+    quern_inspect_panel panels[QUERN_INSPECT_MAX_PANELS] QUERN__ZERO;
     bool is_read_only QUERN__ZERO;         /**< Whether requests that change something are refused. */
     quern_allocator allocator QUERN__ZERO; /**< Allocator. All zero means quern_allocator_default(). */
 } quern_inspector_def;
 
 /** Creates an inspector. Destroy it before its history, schedule, world, pool and trace; destroying the world, the
  * schedule or the history before it is refused. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (only one function of the
- * allocator is set), WORLD_LOCKED, OUT_OF_MEMORY. */
+ * allocator is set, a panel has no function), WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_inspector_create(const quern_inspector_def *def,
                                               quern_inspector **out_inspector);
 

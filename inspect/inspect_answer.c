@@ -283,6 +283,7 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
     if (answer == NULL) return;
     const quern_allocator allocator = answer->inspector->def.allocator;
     quern_delta_destroy(answer->delta);
+    quern__inspect_table_destroy(answer);
     release_page(answer);
     quern_byte_buffer_release(&answer->text.bytes);
     allocator.release(allocator.user_data, answer, sizeof *answer, _Alignof(quern__inspect_answer));
@@ -290,7 +291,9 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
 
 static const quern__inspect_route *find_route(const char *path)
 {
-    const quern__inspect_route *const tables[] = {quern__inspect_world_routes, quern__inspect_frame_routes};
+    const quern__inspect_route *const tables[] = {quern__inspect_world_routes, quern__inspect_frame_routes,
+                                                  quern__inspect_system_routes, quern__inspect_table_routes,
+                                                  quern__inspect_probe_routes};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
             if (strcmp(route->path, path) == 0) return route;
@@ -329,7 +332,9 @@ static void check_text(quern__inspect_answer *answer)
 void quern__inspect_answer_begin(quern__inspect_answer *answer)
 {
     if (answer->is_done) return;
+    if (answer->route->is_edit) quern__inspect_begin_edit(answer->inspector);
     answer->route->begin(answer);
+    if (answer->route->is_edit && answer->status == 200) quern__inspect_end_edit(answer->inspector);
     if (answer->route->step == NULL) answer->is_done = true;
     check_text(answer);
 }

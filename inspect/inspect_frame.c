@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------------------------------------- pauses */
 
-static void set_paused(quern_inspector *inspector, bool is_paused)
+void quern__inspect_set_paused(quern_inspector *inspector, bool is_paused)
 {
     if (inspector->is_paused == is_paused) return;
     inspector->is_paused = is_paused;
@@ -23,7 +23,7 @@ static void set_paused(quern_inspector *inspector, bool is_paused)
 static void begin_pause(quern__inspect_answer *answer)
 {
     if (!answer->inspector->is_paused) quern__inspect_note(answer->inspector, "pause");
-    set_paused(answer->inspector, true);
+    quern__inspect_set_paused(answer->inspector, true);
     quern__inspect_finish_change(answer, QUERN_OK);
 }
 
@@ -53,7 +53,7 @@ static void finish_going_on(quern__inspect_answer *answer)
 
 static void begin_resume(quern__inspect_answer *answer)
 {
-    set_paused(answer->inspector, false);
+    quern__inspect_set_paused(answer->inspector, false);
     finish_going_on(answer);
 }
 
@@ -61,7 +61,7 @@ static void begin_step(quern__inspect_answer *answer)
 {
     uint64_t count;
     if (!quern__inspect_read_count(answer, "count", 1, 100000, &count)) return;
-    set_paused(answer->inspector, true);
+    quern__inspect_set_paused(answer->inspector, true);
     answer->inspector->step_count = (uint32_t)count;
     if (count > 0)
         finish_going_on(answer);
@@ -127,6 +127,21 @@ static quern_result save_present(quern_inspector *inspector)
     return result;
 }
 
+static quern_result go_to(quern_inspector *inspector, uint64_t frame)
+{
+    const quern_result result = quern_history_restore(inspector->def.history, frame, inspector->def.jobs);
+    if (result != QUERN_OK) return result;
+    inspector->frame = frame;
+    quern__inspect_set_moved(inspector, true);
+    inspector->is_saved = true;
+    inspector->has_run = false;
+    inspector->edit_count = 0;
+    quern__inspect_set_paused(inspector, true);
+    inspector->step_count = 0;
+    quern__inspect_judge_probes(inspector);
+    return QUERN_OK;
+}
+
 static void begin_restore(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
@@ -136,17 +151,49 @@ static void begin_restore(quern__inspect_answer *answer)
         !quern__inspect_read_count(answer, "frame", 0, UINT64_MAX, &frame))
         return;
     quern_result result = save_present(inspector);
-    if (result == QUERN_OK)
-        result = quern_history_restore(inspector->def.history, frame, inspector->def.jobs);
-    if (result == QUERN_OK) {
-        inspector->frame = frame;
-        quern__inspect_set_moved(inspector, true);
-        inspector->is_saved = true;
-        inspector->has_run = false;
-        set_paused(inspector, true);
-        inspector->step_count = 0;
-    }
+    if (result == QUERN_OK) result = go_to(inspector, frame);
     quern__inspect_finish_change(answer, result);
+}
+
+/* --------------------------------------------------------------------------------------------- edits */
+
+/* A running program keeps its own frames. The state before the frame of the edit is then the newest one without it. */
+void quern__inspect_begin_edit(quern_inspector *inspector)
+{
+    if (inspector->edit_count > 0 && inspector->edit_frame == inspector->frame) return;
+    inspector->edit_count = 0;
+    inspector->edit_frame = inspector->frame;
+    inspector->is_edit_saved = inspector->def.history != NULL && inspector->is_paused &&
+                               inspector->step_count == 0 && save_present(inspector) == QUERN_OK;
+}
+
+void quern__inspect_end_edit(quern_inspector *inspector)
+{
+    inspector->edit_count++;
+}
+
+static void begin_undo(quern__inspect_answer *answer)
+{
+    quern_inspector *inspector = answer->inspector;
+    char warning[160];
+    if (!has_history(answer)) return;
+    const bool has_run = inspector->frame != inspector->edit_frame || !inspector->is_edit_saved;
+    if (inspector->edit_count == 0 || (has_run && inspector->edit_frame == 0)) {
+        quern__inspect_fail(answer, 409, "undo: there is no edit to take back");
+        return;
+    }
+    const uint64_t frame = inspector->edit_frame - has_run;
+    const quern_result result = go_to(inspector, frame);
+    if (result != QUERN_OK || !has_run) {
+        quern__inspect_finish_change(answer, result);
+        return;
+    }
+    snprintf(warning, sizeof warning,
+             "undo: the program is back before frame %" PRIu64 ", the last one without the edit", frame);
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_flag(&answer->text, "done", true);
+    quern__inspect_put_text(&answer->text, "warning", warning);
+    quern__inspect_close(&answer->text, '}');
 }
 
 /* -------------------------------------------------------------------------------------------- delta */
@@ -645,14 +692,16 @@ static bool has_part(const quern__inspect_answer *answer, const char *part)
     return false;
 }
 
-/* Frame, duration, duration of sync points, commands, dropped commands, created and destroyed entities, events. */
-static void write_samples(quern__inspect_answer *answer)
+/* Frame, duration, duration of sync points, commands, dropped commands, created and destroyed entities, events. Returns the
+ * number of the first sample that was written. */
+static uint64_t write_samples(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
     quern__inspect_text *text = &answer->text;
     const uint64_t count = inspector->sample_count;
     uint64_t i = answer->client != NULL ? answer->client->sample_count : 0;
     if (i + QUERN__INSPECT_SAMPLES < count) i = count - QUERN__INSPECT_SAMPLES;
+    const uint64_t first = i;
     quern__inspect_open(text, "samples", '[');
     for (; i < count; i++) {
         const quern__inspect_sample *sample = &inspector->samples[i % QUERN__INSPECT_SAMPLES];
@@ -667,6 +716,7 @@ static void write_samples(quern__inspect_answer *answer)
     }
     quern__inspect_close(text, ']');
     if (answer->client != NULL) answer->client->sample_count = count;
+    return first;
 }
 
 static void begin_watch(quern__inspect_answer *answer)
@@ -685,7 +735,9 @@ static void begin_watch(quern__inspect_answer *answer)
         quern__inspect_put_count(text, "oldest", oldest);
         quern__inspect_put_count(text, "newest", newest);
     }
-    write_samples(answer);
+    quern__inspect_put_count(text, "edit_count", inspector->edit_count);
+    const uint64_t first_sample = write_samples(answer);
+    if (has_part(answer, "probes")) quern__inspect_write_probes(inspector, text, first_sample);
     if (has_systems && has_part(answer, "systems")) write_systems(inspector, text);
     if (has_systems && has_part(answer, "profile")) write_profile(inspector, text);
     if (has_systems && has_part(answer, "commands")) write_commands(inspector, text);
@@ -727,22 +779,23 @@ static bool step_watch(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_frame_routes[] = {
-    {"pause", true, begin_pause, NULL},
-    {"resume", true, begin_resume, NULL},
-    {"step", true, begin_step, NULL},
-    {"restore", true, begin_restore, NULL},
-    {"history", false, begin_history, NULL},
-    {"events", false, begin_events, NULL},
-    {"watch", false, begin_watch, step_watch},
-    {"systems", false, begin_systems, NULL},
-    {"schedule", false, begin_schedule, step_schedule},
-    {"edges", false, begin_edges, NULL},
-    {"system", true, begin_system, NULL},
-    {"profiling", true, begin_profiling, NULL},
-    {"record", true, begin_record, NULL},
-    {"trace", false, begin_trace, NULL},
-    {"capture", true, begin_capture, NULL},
-    {"forecast", false, begin_forecast, step_forecast},
-    {"delta", false, begin_delta, step_delta},
-    {NULL, false, NULL, NULL},
+    {"pause", true, false, begin_pause, NULL},
+    {"resume", true, false, begin_resume, NULL},
+    {"step", true, false, begin_step, NULL},
+    {"restore", true, false, begin_restore, NULL},
+    {"undo", true, false, begin_undo, NULL},
+    {"history", false, false, begin_history, NULL},
+    {"events", false, false, begin_events, NULL},
+    {"watch", false, false, begin_watch, step_watch},
+    {"systems", false, false, begin_systems, NULL},
+    {"schedule", false, false, begin_schedule, step_schedule},
+    {"edges", false, false, begin_edges, NULL},
+    {"system", true, false, begin_system, NULL},
+    {"profiling", true, false, begin_profiling, NULL},
+    {"record", true, false, begin_record, NULL},
+    {"trace", false, false, begin_trace, NULL},
+    {"capture", true, false, begin_capture, NULL},
+    {"forecast", false, false, begin_forecast, step_forecast},
+    {"delta", false, false, begin_delta, step_delta},
+    {NULL, false, false, NULL, NULL},
 };

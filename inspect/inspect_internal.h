@@ -17,6 +17,7 @@
 #include "inspect/server/inspect_exchange.h"
 
 #include <quern/event.h>
+#include <quern/getter.h>
 #include <quern/reflect.h>
 #include <quern/relation.h>
 
@@ -70,6 +71,46 @@ bool quern__inspect_arguments_read(quern__inspect_arguments *arguments, const ch
 /* Returns the value of an argument, or NULL if it is missing. */
 const char *quern__inspect_argument(const quern__inspect_arguments *arguments, const char *name);
 
+/* -------------------------------------------------------------------------------------------- values */
+
+enum { QUERN__INSPECT_CONDITIONS = 8, QUERN__INSPECT_CONDITION_TEXT = 64, QUERN__INSPECT_COLUMNS = 32 };
+
+/* A described field, or an element of one, of a component. What is below the getter is valid until a type is registered or
+ * gets another layout, so it is renewed before it is used in another step. */
+typedef struct quern__inspect_field {
+    const char *path; /* of the argument, without a zero */
+    size_t path_bytes;
+    quern_component component;
+    quern_getter *getter;  /* NULL: closed */
+    quern_field_type type; /* 0: the type does not have the field any more */
+    uint32_t offset_bytes;
+    uint32_t text_bytes; /* capacity of a text; 0 for other types */
+    const quern_named_value *values;
+} quern__inspect_field;
+
+/* From EQUAL on, operators also apply to texts. */
+typedef enum quern__inspect_operator {
+    QUERN__INSPECT_LESS,
+    QUERN__INSPECT_AT_MOST,
+    QUERN__INSPECT_MORE,
+    QUERN__INSPECT_AT_LEAST,
+    QUERN__INSPECT_EQUAL,
+    QUERN__INSPECT_DIFFERENT,
+    QUERN__INSPECT_CONTAINS /* texts only */
+} quern__inspect_operator;
+
+typedef struct quern__inspect_condition {
+    quern__inspect_field field;
+    quern__inspect_operator op;
+    double number; /* value on the right, of a field that is no text */
+    char text[QUERN__INSPECT_CONDITION_TEXT];
+} quern__inspect_condition;
+
+typedef struct quern__inspect_conditions {
+    uint32_t count;
+    quern__inspect_condition items[QUERN__INSPECT_CONDITIONS];
+} quern__inspect_conditions;
+
 /* ------------------------------------------------------------------------------------------- answers */
 
 typedef struct quern__inspect_answer quern__inspect_answer;
@@ -79,6 +120,7 @@ enum { QUERN__INSPECT_SEARCHED_PER_STEP = 128 };
 /* A search of entities by the beginning of their names, which takes several steps. */
 typedef struct quern__inspect_search {
     const char *prefix;  /* beginning of the name; part of the arguments */
+    bool is_anywhere;    /* `prefix` may be anywhere in the name */
     bool has_parent;     /* only children of `parent` match */
     quern_entity parent; /* null: entities without a parent */
     uint32_t cursor;     /* slot that is visited next, or QUERN_LIST_END */
@@ -89,6 +131,7 @@ typedef struct quern__inspect_search {
 typedef struct quern__inspect_route {
     const char *path;
     bool has_changes;                             /* needs POST, and an inspector that is not read-only */
+    bool is_edit;                                 /* changes the world, so that it can be undone */
     void (*begin)(quern__inspect_answer *answer); /* writes the first part, or fails */
     bool (*step)(
         quern__inspect_answer *answer); /* writes a part; returns whether it was the last. NULL: no parts */
@@ -115,6 +158,7 @@ struct quern__inspect_answer {
     uint32_t list;  /* number of the list that is being written */
     quern__inspect_search search;
     quern_delta *delta;
+    struct quern__inspect_table *table;   /* of the end point "table" */
     struct quern__inspect_client *client; /* of a message for a WebSocket; otherwise NULL */
 };
 
@@ -147,9 +191,36 @@ bool quern__inspect_reserve_page(quern__inspect_answer *answer, uint32_t capacit
 /* The end points, by file. */
 extern const quern__inspect_route quern__inspect_world_routes[];
 extern const quern__inspect_route quern__inspect_frame_routes[];
+extern const quern__inspect_route quern__inspect_system_routes[];
+extern const quern__inspect_route quern__inspect_table_routes[];
+extern const quern__inspect_route quern__inspect_probe_routes[];
+
+/* Opens the field of a path, such as "Position.x"; fails the answer if there is none. The path must outlive the field. */
+bool quern__inspect_field_open(quern__inspect_answer *answer, const char *path, size_t path_bytes,
+                               quern__inspect_field *field);
+void quern__inspect_field_close(quern__inspect_field *field);
+void quern__inspect_field_renew(const quern_world *world, quern__inspect_field *field);
+/* Returns false if the entity lacks the component. An entity is the number of its slot, or -1 for null; a text the number
+ * of its first six bytes. */
+bool quern__inspect_field_number(const quern__inspect_field *field, quern_entity entity,
+                                 double *out_number);
+/* Returns the text of a field, which may lack a zero at its end, or NULL. */
+const char *quern__inspect_field_text(const quern__inspect_field *field, quern_entity entity);
+/* Opens conditions that are separated by commas, such as "Energy.value < 0.5, Position.x >= 3"; fails the answer if one is
+ * wrong, and none is open then. */
+bool quern__inspect_conditions_open(quern__inspect_answer *answer, const char *text,
+                                    quern__inspect_conditions *conditions);
+void quern__inspect_conditions_close(quern__inspect_conditions *conditions);
+void quern__inspect_conditions_renew(const quern_world *world, quern__inspect_conditions *conditions);
+/* An entity that lacks a field fulfils no condition on it. */
+bool quern__inspect_conditions_hold(const quern__inspect_conditions *conditions, quern_entity entity);
+/* Creates a query from text, whose terms access nothing; disabled entities match, unless the text names their tag. */
+quern_result quern__inspect_query_create(quern_world *world, const char *text, quern_query **out_query);
 
 /* Writes one entry of a list of entities. */
 void quern__inspect_write_entry(quern__inspect_answer *answer, quern_entity entity, bool has_values);
+
+void quern__inspect_table_destroy(quern__inspect_answer *answer);
 
 /* -------------------------------------------------------------------------------------------- frames */
 
@@ -159,7 +230,9 @@ enum {
     QUERN__INSPECT_DROPS = 64,        /* reports of dropped commands that are kept */
     QUERN__INSPECT_EVENTS = 256,      /* events that are kept to be shown */
     QUERN__INSPECT_EVENT_BYTES = 448, /* size of the JSON of one of them */
-    QUERN__INSPECT_EVENTS_PER_FRAME = 32
+    QUERN__INSPECT_EVENTS_PER_FRAME = 32,
+    QUERN__INSPECT_PROBES = 16,
+    QUERN__INSPECT_PROBE_TEXT = 256
 };
 
 /* The figures of one frame. */
@@ -185,6 +258,39 @@ typedef struct quern__inspect_event {
     quern_event event;
     char json[QUERN__INSPECT_EVENT_BYTES]; /* "" if the value is too long or has no description */
 } quern__inspect_event;
+
+/* A field of an entity whose values are kept for a curve, or conditions that stop the program when they become true: for an
+ * entity, or for any entity of a query. */
+typedef struct quern__inspect_probe {
+    uint32_t id; /* 0: free */
+    bool is_break;
+    bool held;                                  /* whether the conditions held after the last frame */
+    bool has_hit;                               /* whether they have stopped the program */
+    quern_entity entity;                        /* null: those of the query */
+    quern_query *query;                         /* NULL without one */
+    char text[QUERN__INSPECT_PROBE_TEXT];       /* the path, or the conditions */
+    char query_text[QUERN__INSPECT_PROBE_TEXT]; /* "" without one */
+    quern__inspect_field field;
+    quern__inspect_conditions conditions;
+    uint64_t hit_frame; /* the frame during which they became true */
+    quern_entity hit;
+    double values[QUERN__INSPECT_SAMPLES]; /* beside the samples; NaN: none */
+} quern__inspect_probe;
+
+/* Reads the values of all probes into the place of the newest sample, and pauses the program if conditions have become
+ * true. */
+void quern__inspect_pass_probes(quern_inspector *inspector, uint64_t frame);
+/* Finds out anew which conditions hold, after the world went back. */
+void quern__inspect_judge_probes(quern_inspector *inspector);
+/* Writes the member "probes", with the values from sample `first` on. */
+void quern__inspect_write_probes(const quern_inspector *inspector, quern__inspect_text *text,
+                                 uint64_t first);
+void quern__inspect_release_probes(quern_inspector *inspector);
+
+void quern__inspect_set_paused(quern_inspector *inspector, bool is_paused);
+/* Keeps the state before an edit of a paused program, if the history has room for it. */
+void quern__inspect_begin_edit(quern_inspector *inspector);
+void quern__inspect_end_edit(quern_inspector *inspector);
 
 void quern__inspect_note(quern_inspector *inspector, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -245,6 +351,12 @@ struct quern_inspector {
     quern__inspect_mark marks[QUERN__INSPECT_MARKS];
     uint64_t drop_count; /* reports so far */
     quern__inspect_drop drops[QUERN__INSPECT_DROPS];
+
+    uint32_t edit_count; /* edits since the frame edit_frame was reached; 0: none to undo */
+    uint64_t edit_frame;
+    bool is_edit_saved; /* the history has the state before them as edit_frame */
+    uint32_t probe_count, last_probe;
+    quern__inspect_probe probes[QUERN__INSPECT_PROBES];
 
     quern_event_reader **readers; /* one for each event type, NULL while nothing listens */
     uint32_t reader_count;

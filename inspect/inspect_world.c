@@ -76,7 +76,41 @@ static void begin_world(quern__inspect_answer *answer)
     quern__inspect_put_flag(text, "read_only", inspector->def.is_read_only);
     quern__inspect_put_flag(text, "has_schedule", inspector->def.schedule != NULL);
     quern__inspect_put_flag(text, "has_trace", inspector->def.trace != NULL);
+    quern__inspect_open(text, "panels", '[');
+    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_PANELS && inspector->def.panels[i].title != NULL; i++)
+        quern__inspect_put_text(text, NULL, inspector->def.panels[i].title);
+    quern__inspect_close(text, ']');
     quern__inspect_close(text, '}');
+    quern__inspect_close(text, '}');
+}
+
+static void begin_panel(quern__inspect_answer *answer)
+{
+    const quern_inspect_panel *panels = answer->inspector->def.panels;
+    quern__inspect_text *text = &answer->text;
+    const char *title;
+    uint32_t i = 0;
+    if (!quern__inspect_read_text(answer, "title", &title)) return;
+    while (i < QUERN_INSPECT_MAX_PANELS && panels[i].title != NULL && strcmp(panels[i].title, title) != 0)
+        i++;
+    if (i == QUERN_INSPECT_MAX_PANELS || panels[i].title == NULL) {
+        quern__inspect_fail(answer, 404, "panel: the program has no panel '%.80s'", title);
+        return;
+    }
+    quern__inspect_open(text, NULL, '{');
+    quern__inspect_put_text(text, "title", title);
+    const size_t size_bytes = text->bytes.size_bytes;
+    const quern_sink sink = quern__inspect_put_json(text, "value");
+    const size_t begin_bytes = text->bytes.size_bytes;
+    const quern_result result = panels[i].write(panels[i].user_data, sink);
+    if (result != QUERN_OK && result != QUERN_ERROR_IO) {
+        quern__inspect_fail_result(answer, result);
+        return;
+    }
+    if (text->bytes.size_bytes == begin_bytes) {
+        text->bytes.size_bytes = size_bytes;
+        quern__inspect_put_text(text, "value", NULL);
+    }
     quern__inspect_close(text, '}');
 }
 
@@ -458,19 +492,25 @@ static void show_only_handles(const quern_world *world, quern_query_def *def)
     if (count < QUERN_MAX_TERMS) def->terms[count] = quern_term_optional(disabled, QUERN_ACCESS_NONE);
 }
 
+quern_result quern__inspect_query_create(quern_world *world, const char *text, quern_query **out_query)
+{
+    quern_query_def def = {0};
+    const quern_result result = quern_query_parse(world, text, &def);
+    if (result != QUERN_OK)
+        return result == QUERN_ERROR_UNKNOWN_COMPONENT ? QUERN_ERROR_INVALID_ARGUMENT : result;
+    show_only_handles(world, &def);
+    return quern_query_create(world, &def, out_query);
+}
+
 static void list_matching(quern__inspect_answer *answer, const char *query_text)
 {
-    quern_world *world = answer->inspector->def.world;
-    quern_query_def def = {0};
     quern_query *query;
     uint64_t offset, passed = 0;
     if (!read_page(answer, &offset)) return;
-    quern_result result = quern_query_parse(world, query_text, &def);
-    if (result == QUERN_OK) show_only_handles(world, &def);
-    if (result == QUERN_OK) result = quern_query_create(world, &def, &query);
+    const quern_result result =
+        quern__inspect_query_create(answer->inspector->def.world, query_text, &query);
     if (result != QUERN_OK) {
-        quern__inspect_fail_result(
-            answer, result == QUERN_ERROR_UNKNOWN_COMPONENT ? QUERN_ERROR_INVALID_ARGUMENT : result);
+        quern__inspect_fail_result(answer, result);
         return;
     }
     begin_list(answer, quern_query_count(query), offset);
@@ -486,17 +526,21 @@ static void list_matching(quern__inspect_answer *answer, const char *query_text)
     quern_query_destroy(query);
 }
 
-/* A prefix with '/' is the beginning of a path: the children of the path before the last '/' match. */
+/* A prefix with '/' is the beginning of a path: the children of the path before the last '/' match. With the argument
+ * `anywhere`, names match that have the text in any place, and '/' means nothing. */
 static void list_named(quern__inspect_answer *answer, const char *prefix)
 {
     const quern_world *world = answer->inspector->def.world;
     quern__inspect_search *search = &answer->search;
     uint64_t offset;
     char path[QUERN__INSPECT_ARGUMENT_BYTES];
-    if (!read_page(answer, &offset)) return;
-    const char *last = strrchr(prefix, '/');
-    *search =
-        (quern__inspect_search){.prefix = last != NULL ? last + 1 : prefix, .has_parent = last != NULL};
+    uint64_t anywhere;
+    if (!read_page(answer, &offset) || !quern__inspect_read_count(answer, "anywhere", 0, 1, &anywhere))
+        return;
+    const char *last = anywhere == 0 ? strrchr(prefix, '/') : NULL;
+    *search = (quern__inspect_search){.prefix = last != NULL ? last + 1 : prefix,
+                                      .is_anywhere = anywhere != 0,
+                                      .has_parent = last != NULL};
     answer->list = LIST_SEARCHES;
     if (last == NULL) return;
     memcpy(path, prefix, (size_t)(last - prefix));
@@ -507,10 +551,29 @@ static void list_named(quern__inspect_answer *answer, const char *prefix)
         search->cursor = QUERN_LIST_END; /* nothing matches */
 }
 
+static char lower(char byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte + 'a' - 'A') : byte;
+}
+
+/* Without regard to the case of ASCII letters. */
+static bool contains(const char *text, const char *part)
+{
+    for (; *text != '\0'; text++) {
+        size_t i = 0;
+        while (part[i] != '\0' && lower(text[i]) == lower(part[i]))
+            i++;
+        if (part[i] == '\0') return true;
+    }
+    return part[0] == '\0';
+}
+
 static bool is_found(const quern_world *world, const quern__inspect_search *search, const char *name,
                      quern_entity entity)
 {
-    if (name == NULL || strncmp(name, search->prefix, strlen(search->prefix)) != 0) return false;
+    if (name == NULL) return false;
+    if (search->is_anywhere) return contains(name, search->prefix);
+    if (strncmp(name, search->prefix, strlen(search->prefix)) != 0) return false;
     if (!search->has_parent) return true;
     const quern_relation relation = hierarchy_of(world);
     const quern_entity parent = quern_relation_is_null(relation)
@@ -798,12 +861,13 @@ static void begin_name(quern__inspect_answer *answer)
         finish(answer, quern_entity_set_name(answer->inspector->def.world, entity, name), name);
 }
 
-/* An empty target unrelates. */
+/* An empty target unrelates, from the target `from` alone if it is set. */
 static void begin_relate(quern__inspect_answer *answer)
 {
     quern_world *world = answer->inspector->def.world;
     const char *name, *text;
     quern_entity entity, target;
+    const bool has_from = quern__inspect_argument(&answer->arguments, "from") != NULL;
     if (!quern__inspect_read_entity(answer, "entity", &entity) ||
         !quern__inspect_read_text(answer, "relation", &name) ||
         !quern__inspect_read_text(answer, "target", &text))
@@ -813,16 +877,66 @@ static void begin_relate(quern__inspect_answer *answer)
         quern__inspect_fail(answer, 404, "relate: the world has no relation '%.80s'", name);
         return;
     }
-    if (text[0] == '\0')
+    if (text[0] == '\0' && has_from) {
+        if (quern__inspect_read_entity(answer, "from", &target))
+            finish(answer, quern_entity_unrelate_from(world, entity, relation, target), name);
+    } else if (text[0] == '\0')
         finish(answer, quern_entity_unrelate(world, entity, relation), name);
     else if (quern__inspect_read_entity(answer, "target", &target))
         finish(answer, quern_entity_relate(world, entity, relation, target), name);
 }
 
+/* Captures an entity and its descendants, and spawns them beside it. The root of the copy has no name. */
+static quern_result copy_entity(quern_world *world, quern_entity entity, quern_entity *out_copy)
+{
+    quern_prefab prefab;
+    const quern_relation parent = hierarchy_of(world);
+    const quern_spawn_def def = {.parent = quern_relation_is_null(parent)
+                                               ? quern_entity_null()
+                                               : quern_entity_target(world, entity, parent)};
+    quern_result result = quern_prefab_capture(world, entity, &prefab);
+    if (result != QUERN_OK) return result;
+    result = quern_prefab_spawn(world, prefab, &def, out_copy);
+    quern_prefab_destroy(world, prefab);
+    return result;
+}
+
+static bool find_prefab(quern__inspect_answer *answer, quern_prefab *out_prefab)
+{
+    const quern_world *world = answer->inspector->def.world;
+    quern_prefab prefabs[QUERN_INSPECT_MAX_LIST];
+    uint64_t index;
+    if (!quern__inspect_read_count(answer, "prefab", 0, UINT32_MAX, &index)) return false;
+    const uint32_t count = quern_world_list_prefabs(world, prefabs, QUERN_INSPECT_MAX_LIST);
+    for (uint32_t i = 0; i < count && i < QUERN_INSPECT_MAX_LIST; i++) {
+        if ((uint32_t)prefabs[i].bits != index) continue;
+        *out_prefab = prefabs[i];
+        return true;
+    }
+    quern__inspect_fail(answer, 404, "create: the world has no prefab with the number %u", (uint32_t)index);
+    return false;
+}
+
+/* Creates an empty entity, an instance of a prefab, or a copy of an entity. */
 static void begin_create(quern__inspect_answer *answer)
 {
-    quern_entity entity;
-    const quern_result result = quern_entity_create(answer->inspector->def.world, &entity);
+    quern_world *world = answer->inspector->def.world;
+    const bool has_prefab = quern__inspect_argument(&answer->arguments, "prefab") != NULL,
+               has_copy = quern__inspect_argument(&answer->arguments, "copy") != NULL;
+    quern_entity entity, source;
+    quern_prefab prefab;
+    quern_result result;
+    if (has_prefab && has_copy) {
+        quern__inspect_fail(answer, 400, "create: both 'prefab' and 'copy' are set: use one of them");
+        return;
+    }
+    if ((has_prefab && !find_prefab(answer, &prefab)) ||
+        (has_copy && !quern__inspect_read_entity(answer, "copy", &source)))
+        return;
+    if (has_prefab)
+        result = quern_prefab_spawn(world, prefab, NULL, &entity);
+    else
+        result = has_copy ? copy_entity(world, source, &entity) : quern_entity_create(world, &entity);
     if (result != QUERN_OK) {
         quern__inspect_fail_result(answer, result);
         return;
@@ -844,25 +958,26 @@ static void begin_destroy(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_world_routes[] = {
-    {"world", false, begin_world, NULL},
-    {"hash", false, begin_hash, NULL},
-    {"types", false, begin_types, step_types},
-    {"resources", false, begin_resources, step_resources},
-    {"archetypes", false, begin_archetypes, step_archetypes},
-    {"prefabs", false, begin_prefabs, NULL},
-    {"entity", false, begin_entity, NULL},
-    {"entities", false, begin_entities, step_list},
-    {"sources", false, begin_sources, step_list},
-    {"roots", false, begin_roots, step_list},
-    {"set", true, begin_set, NULL},
-    {"set_resource", true, begin_set_resource, NULL},
-    {"add", true, begin_add, NULL},
-    {"remove", true, begin_remove, NULL},
-    {"merge", true, begin_merge, NULL},
-    {"enable", true, begin_enable, NULL},
-    {"name", true, begin_name, NULL},
-    {"relate", true, begin_relate, NULL},
-    {"create", true, begin_create, NULL},
-    {"destroy", true, begin_destroy, NULL},
-    {NULL, false, NULL, NULL},
+    {"world", false, false, begin_world, NULL},
+    {"hash", false, false, begin_hash, NULL},
+    {"panel", false, false, begin_panel, NULL},
+    {"types", false, false, begin_types, step_types},
+    {"resources", false, false, begin_resources, step_resources},
+    {"archetypes", false, false, begin_archetypes, step_archetypes},
+    {"prefabs", false, false, begin_prefabs, NULL},
+    {"entity", false, false, begin_entity, NULL},
+    {"entities", false, false, begin_entities, step_list},
+    {"sources", false, false, begin_sources, step_list},
+    {"roots", false, false, begin_roots, step_list},
+    {"set", true, true, begin_set, NULL},
+    {"set_resource", true, true, begin_set_resource, NULL},
+    {"add", true, true, begin_add, NULL},
+    {"remove", true, true, begin_remove, NULL},
+    {"merge", true, true, begin_merge, NULL},
+    {"enable", true, true, begin_enable, NULL},
+    {"name", true, true, begin_name, NULL},
+    {"relate", true, true, begin_relate, NULL},
+    {"create", true, true, begin_create, NULL},
+    {"destroy", true, true, begin_destroy, NULL},
+    {NULL, false, false, NULL, NULL},
 };

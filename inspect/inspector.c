@@ -88,6 +88,7 @@ static void pass_frame(quern_inspector *inspector)
     if (schedule == NULL || quern_schedule_get_frame_stats(schedule, &sample->stats) != QUERN_OK) return;
     sample->frame = inspector->frame > 0 ? inspector->frame - 1 : 0;
     inspector->sample_count++;
+    if (inspector->probe_count > 0) quern__inspect_pass_probes(inspector, sample->frame);
     if (sample->stats.dropped_count == 0) return;
     /* The schedule has the report of the last frame only. */
     const uint32_t count = quern_schedule_dropped_command_count(schedule);
@@ -281,6 +282,11 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
     if (def->world == NULL)
         return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
                                "quern_inspector_create: 'world' of the definition is NULL: set it");
+    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_PANELS && def->panels[i].title != NULL; i++)
+        if (def->panels[i].write == NULL)
+            return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                                   "quern_inspector_create: the panel '%.80s' has no function: set 'write'",
+                                   def->panels[i].title);
     quern_allocator allocator = def->allocator;
     if ((allocator.allocate == NULL) != (allocator.release == NULL))
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
@@ -328,6 +334,7 @@ void quern_inspector_destroy(quern_inspector *inspector)
         quern__inspect_answer_destroy(inspector->clients[i].answer);
     quern__inspect_exchange_release(&inspector->exchange);
     quern__inspect_set_listening(inspector, false);
+    quern__inspect_release_probes(inspector);
     if (inspector->trace_count > 0) quern_trace_stop(inspector->def.trace);
     quern_frame_capture_destroy(inspector->capture);
     allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));

@@ -1537,3 +1537,99 @@ const char *quern_live_system_name(const quern_live *live, uint32_t module, uint
                           live == NULL ? "live is NULL" : "quern_live_get_info has their number");
     return NULL;
 }
+
+/* ------------------------------------------------------------------------------------------- JSON */
+
+/* JSON on its way to a sink. */
+typedef struct json_text {
+    quern_sink sink;
+    bool has_failed;
+} json_text;
+
+static void put_bytes(json_text *json, const char *bytes, size_t size)
+{
+    if (!json->has_failed) json->has_failed = !json->sink.write(json->sink.user_data, bytes, size);
+}
+
+static void put_plain(json_text *json, const char *text)
+{
+    put_bytes(json, text, strlen(text));
+}
+
+static void put_string(json_text *json, const char *text)
+{
+    put_plain(json, "\"");
+    while (*text != '\0') {
+        char escape[8];
+        size_t plain = 0;
+        while ((unsigned char)text[plain] >= ' ' && text[plain] != '"' && text[plain] != '\\')
+            plain++;
+        put_bytes(json, text, plain);
+        text += plain;
+        if (*text == '\0') break;
+        (void)snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*text++);
+        put_plain(json, escape);
+    }
+    put_plain(json, "\"");
+}
+
+static void put_member(json_text *json, const char *key, const char *value)
+{
+    put_plain(json, ",");
+    put_string(json, key);
+    put_plain(json, ":");
+    put_string(json, value);
+}
+
+/* Writes what the last reload did. The first version of a module is no reload. */
+static void put_reload(json_text *json, const quern_live_info *info)
+{
+    char text[256] = "none";
+    if (info->version > 1)
+        (void)snprintf(text, sizeof text,
+                       "%u systems replaced, %u added, %u removed; %u types renewed, %u converted; %.2f ms",
+                       info->replaced_count, info->added_count, info->removed_count, info->renewed_count,
+                       info->converted_count, (double)(info->load_ns + info->change_ns) / 1e6);
+    put_member(json, "last reload", text);
+}
+
+static void put_module(json_text *json, const quern_live *live, uint32_t i)
+{
+    quern_live_info info;
+    char numbers[80];
+    if (quern_live_get_info(live, i, &info) != QUERN_OK) return;
+    put_plain(json, i > 0 ? ",{\"module\":" : "{\"module\":");
+    put_string(json, info.name);
+    (void)snprintf(numbers, sizeof numbers, ",\"version\":%u", info.version);
+    put_plain(json, numbers);
+    put_member(json, "state", info.error[0] != '\0' ? "refused" : "runs");
+    put_plain(json, ",\"systems\":[");
+    for (uint32_t k = 0; k < info.system_count; k++) {
+        if (k > 0) put_plain(json, ",");
+        put_string(json, quern_live_system_name(live, i, k));
+    }
+    (void)snprintf(numbers, sizeof numbers, "],\"types\":%u", info.type_count);
+    put_plain(json, numbers);
+    put_reload(json, &info);
+    put_member(json, "report", info.report);
+    put_member(json, "error", info.error);
+    put_member(json, "path", info.path);
+    put_plain(json, "}");
+}
+
+quern_result quern_live_write_json(const quern_live *live, quern_sink sink)
+{
+    static const char call[] = "quern_live_write_json";
+    if (live == NULL || sink.write == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL: pass one", call,
+                               live == NULL ? "live" : "the function of the sink");
+    json_text json = {.sink = sink};
+    put_plain(&json, "[");
+    for (uint32_t i = 0; i < live->modules.count; i++)
+        put_module(&json, live, i);
+    put_plain(&json, "]");
+    put_bytes(&json, "", 0); /* a file's sink fails here if it could not be flushed */
+    if (!json.has_failed) return QUERN_OK;
+    return quern_error_set(QUERN_ERROR_IO,
+                           "%s: the sink could not write the list of modules: a part may be written", call);
+}

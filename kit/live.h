@@ -55,6 +55,7 @@
 #include <quern/component.h>
 #include <quern/event.h>
 #include <quern/schedule.h>
+#include <quern/sink.h>
 #include <quern/world.h>
 
 #ifdef __cplusplus
@@ -194,6 +195,11 @@ quern_result quern_live_get_info(const quern_live *live, uint32_t i, quern_live_
 
 /** Returns the name of system i of module `module`, from 0; NULL, with a message, if there is none. */
 const char *quern_live_system_name(const quern_live *live, uint32_t module, uint32_t i);
+
+/** Writes the modules as a JSON list of objects, for a panel of the inspector (quern_inspect_panel) or another tool: `module`,
+ * `version`, `state` ("runs", or "refused" if the file as it is now was refused), `systems` (names), `types` (number),
+ * `last reload` (what it did, and how long it took), `report`, `error` and `path`. Errors: NULL_ARGUMENT, IO. */
+quern_result quern_live_write_json(const quern_live *live, quern_sink sink);
 
 /* ---------------------------------------------------------------------------------------- internal */
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A fountain whose code is compiled and reloaded when its source is saved: live [--c++] [--source FILE] [--threads N].
+/* A fountain whose code is compiled and reloaded when its source is saved: live [--c++] [--source FILE] [--threads N]
+ * [--inspect]. With --inspect, the inspector shows the module and its systems in a browser.
  * With --check it edits a copy of the source itself; see check.c. Where SDL2 is installed, it opens a window; otherwise, or
  * with --terminal, it draws into the terminal. */
 #include "host.h"
+
+#ifdef LIVE_INSPECT
+#include <quern/inspect.h>
+#endif
 
 #include <math.h>
 #include <signal.h>
@@ -229,6 +234,40 @@ static void on_signal(int number)
     is_interrupted = 1;
 }
 
+/* ---------------------------------------------------------------------------------------- inspector */
+
+#ifdef LIVE_INSPECT
+static quern_inspector *inspector; /* NULL: not asked for */
+
+static quern_result write_modules(void *user_data, quern_sink sink)
+{
+    return quern_live_write_json(user_data, sink);
+}
+
+static void inspect(const Host *host)
+{
+    const quern_inspector_def def = {.world = host->world,
+                                     .schedule = host->schedule,
+                                     .jobs = host->jobs,
+                                     .panels = {{"Modules", write_modules, host->live}},
+                                     .title = "live"};
+    QUERN_MUST(quern_inspector_create(&def, &inspector));
+    QUERN_MUST(quern_inspector_serve(inspector, NULL));
+    (void)snprintf(last_message, sizeof last_message, "inspector: %s", quern_inspector_url(inspector));
+    printf("%s\n", last_message);
+    fflush(stdout);
+}
+#endif
+
+/* Runs a frame, unless a page has paused the program. */
+static void run_frame(const Host *host)
+{
+#ifdef LIVE_INSPECT
+    if (!quern_inspector_update(inspector, NULL)) return;
+#endif
+    QUERN_MUST(quern_schedule_run(host->schedule, host->jobs, step_seconds));
+}
+
 static int play(Host *host, bool in_terminal)
 {
     Compiler compiler = {0};
@@ -257,7 +296,7 @@ static int play(Host *host, bool in_terminal)
         follow_source(host, &compiler);
         (void)quern_live_update(host->live,
                                 NULL); /* on failure the code before goes on, and on_message has told it */
-        QUERN_MUST(quern_schedule_run(host->schedule, host->jobs, step_seconds));
+        run_frame(host);
         if (in_terminal) draw_text(host);
 #ifdef LIVE_WINDOW
         else
@@ -278,14 +317,14 @@ static int refuse(const char *argument)
 {
     fprintf(stderr,
             "live: '%s' is not understood\nusage: live [--check] [--c++] [--source FILE] [--threads N] "
-            "[--terminal]\n",
+            "[--terminal] [--inspect]\n",
             argument);
     return 2;
 }
 
 int main(int argument_count, char **arguments)
 {
-    bool checks = false, is_cpp = false, in_terminal = false;
+    bool checks = false, is_cpp = false, in_terminal = false, is_inspected = false;
     const char *source = NULL;
     unsigned long thread_count = 0;
     for (int i = 1; i < argument_count; i++) {
@@ -298,6 +337,8 @@ int main(int argument_count, char **arguments)
             is_cpp = true;
         else if (strcmp(argument, "--terminal") == 0)
             in_terminal = true;
+        else if (strcmp(argument, "--inspect") == 0)
+            is_inspected = true;
         else if (strcmp(argument, "--source") == 0 && value != NULL)
             source = arguments[++i];
         else if (strcmp(argument, "--threads") == 0 && value != NULL &&
@@ -312,7 +353,15 @@ int main(int argument_count, char **arguments)
     Host host = {.is_cpp = is_cpp};
     host_choose_paths(&host, source);
     host_open(&host, (uint32_t)thread_count);
+#ifdef LIVE_INSPECT
+    if (is_inspected) inspect(&host);
+#else
+    if (is_inspected) fputs("live: this program was built without the inspector\n", stderr);
+#endif
     const int status = play(&host, in_terminal);
+#ifdef LIVE_INSPECT
+    quern_inspector_destroy(inspector);
+#endif
     host_close(&host);
     host_remove_paths(&host);
     return status;

@@ -422,6 +422,12 @@ QUERN_API quern_result quern_schedule_enable_set(quern_schedule *schedule, const
  * while no thread modifies the schedule. */
 QUERN_API bool quern_schedule_is_set_enabled(const quern_schedule *schedule, const char *name);
 
+/** Stores the names of up to `capacity` sets, in the order in which they were added, and returns how many there are. The
+ * names belong to the sets. out_names may be NULL if capacity is 0. Returns 0, with a message, if the call is wrong.
+ * Threads: any, while no thread modifies the schedule. */
+QUERN_API uint32_t quern_schedule_list_sets(const quern_schedule *schedule, const char **out_names,
+                                            uint32_t capacity);
+
 /** Enables or disables a system. Frames skip a disabled system, and their time does not count for its
  * interval. Events wait for it. A disabled reaction misses what happens meanwhile; disabling it also discards
  * what it has not been shown yet. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system), WORLD_LOCKED (the
@@ -579,6 +585,12 @@ typedef struct quern_system_stats {
 QUERN_API quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, quern_system system,
                                                        quern_system_stats *out_stats);
 
+/** Returns the terms of a system, with its current target (quern_schedule_set_target), as the definition of a query. Its
+ * name is that of the system, and belongs to it. A match of 0 was replaced by QUERN_MATCH_ALL, which means the same. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (unknown system). Threads: any, as long as no thread modifies the schedule. */
+QUERN_API quern_result quern_schedule_get_system_query(const quern_schedule *schedule, quern_system system,
+                                                       quern_query_def *out_def);
+
 /** Description of a schedule. Its pointers belong to the schedule. */
 typedef struct quern_schedule_info {
     const char *name;                     /**< Name, or NULL. */
@@ -633,6 +645,12 @@ typedef enum quern_describe_format {
  * IO means that a part was written. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                                quern_sink sink);
+
+/** Writes one system as a JSON object of QUERN_DESCRIBE_JSON, without `not_in`: its terms, what else it accesses, its sets
+ * and its turns. Compiles the schedule first. Errors, with nothing written: NULL_ARGUMENT, INVALID_ARGUMENT (no such
+ * system), those of quern_schedule_compile. IO means that a part was written. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_describe_system(quern_schedule *schedule, quern_system system,
+                                                      quern_sink sink);
 
 /** Writes the edges that lead to a system from earlier systems of its segment, as a JSON array of edges as in
  * QUERN_DESCRIBE_JSON. direct_only: without edges that follow from others. Compiles the schedule first. The cost grows

@@ -2,107 +2,17 @@
 // Copyright (c) 2026 The Quern authors
 //
 // The page of the inspector. It asks the end points of docs/inspector.md, relative to its own address, and opens one
-// WebSocket. Everything else is in this file.
+// WebSocket. This file has the frame of the page and the views that have no file of their own.
 
-import { h, render } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import htm from 'htm'
+import { render } from 'preact'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
-
-const html = htm.bind(h)
-const SAMPLES = 300
-const PAGE = 50
-
-// ---------------------------------------------------------------------------------------------- state
-
-const state = {
-  tab: location.hash.slice(1) || 'frame', message: {}, samples: [], world: null, types: null, chosen: null, error: '',
-  connected: false, events: [], eventTypes: [], watched: [], budgetMs: Number(localStorage.budgetMs) || 16.7,
-}
-const listeners = new Set()
-const update = changes => { Object.assign(state, changes); listeners.forEach(listener => listener({})) }
-const useStore = () => {
-  const [, set] = useState()
-  useEffect(() => { listeners.add(set); return () => listeners.delete(set) }, [])
-  return state
-}
-
-const query = object => Object.entries(object).filter(([, value]) => value !== undefined && value !== null)
-  .map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&')
-
-async function ask(method, path, argumentsOf = {}) {
-  const answer = await fetch(`api/${path}?${query(argumentsOf)}`, { method })
-  const json = await answer.json()
-  if (!answer.ok) throw new Error(json.error)
-  return json
-}
-const get = (path, argumentsOf) => ask('GET', path, argumentsOf)
-
-// An error is shown until the next thing that a person does succeeds, another view is opened, or for ten seconds.
-const ERROR_SECONDS = 10
-let errorTimer
-function tell(error) {
-  clearTimeout(errorTimer)
-  update({ error })
-  if (error) errorTimer = setTimeout(() => update({ error: '' }), 1000 * ERROR_SECONDS)
-}
-const post = async (path, argumentsOf) => {
-  try {
-    const json = await ask('POST', path, argumentsOf)
-    tell(json.warning || '')
-    return json
-  } catch (error) {
-    tell(error.message)
-    return null
-  }
-}
-const show = promise => promise.then(() => tell(''), error => tell(error.message))
-const showLoading = promise => promise.catch(error => tell(error.message))
-
-let socket
-function subscribe() {
-  if (!socket || socket.readyState !== 1) return
-  const parts = { frame: 'systems,profile', systems: 'systems,profile', commands: 'systems,commands', events: 'events' }[state.tab]
-  socket.send(query({ rate: 10, parts, entities: state.watched.slice(0, 100).join(',') || undefined }))
-}
-
-function receive(message) {
-  const samples = state.samples.concat(message.samples).slice(-SAMPLES)
-  const changes = { message: { ...state.message, ...message }, samples }
-  if (message.events) {
-    changes.events = state.events.concat(message.events).slice(-200)
-    changes.eventTypes = message.types
-  }
-  update(changes)
-}
-
-function connect() {
-  socket = new WebSocket(new URL('watch', location.href).href.replace(/^http/, 'ws'))
-  socket.onopen = () => { update({ connected: true }); subscribe() }
-  socket.onmessage = event => receive(JSON.parse(event.data))
-  socket.onclose = () => { update({ connected: false }); setTimeout(connect, 1000) }
-}
-
-const ms = ns => (ns / 1e6).toFixed(ns < 1e6 ? 3 : 2)
-const bytes = n => n < 1e4 ? `${n} B` : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`
-const many = (n, one, more) => `${count(n)} ${n === 1 ? one : more}`
-const count = n => Number(n).toLocaleString('en')
-// Colours of systems: steps of the golden angle, so that neighbours differ.
-const colour = i => `hsl(${(i * 137.5 + 200) % 360} 55% 50%)`
-
-function open(entity) {
-  update({ chosen: entity })
-  if (state.tab !== 'entities') go('entities')
-}
-const go = tab => { location.hash = tab; update({ tab }); tell(''); subscribe() }
-
-// An input that keeps what a person types or drags until it is done, although the page is drawn ten times a second.
-function Input({ value, onInput, onChange, ...rest }) {
-  const place = useRef(), busy = useRef(false)
-  useEffect(() => { if (!busy.current && place.current.value !== String(value ?? '')) place.current.value = value ?? '' })
-  return html`<input ref=${place} ...${rest} onInput=${event => { busy.current = true; if (onInput) onInput(event) }}
-    onChange=${event => { busy.current = false; if (onChange) onChange(event) }} onBlur=${() => { busy.current = false }} />`
-}
+import { html, useStore, update, state, get, post, tell, show, showLoading, undo, connect, go, open, openType, openSystem, ms, bytes, count, many, colour, hasWords, Input, Figures, Filter, Link, useAnswer, readAccess } from './common.js'
+import { EntitiesView } from './entities.js'
+import { Find } from './find.js'
+import { Stopped } from './probes.js'
+import { ScheduleView } from './schedule.js'
+import { TypesView } from './types.js'
 
 // ------------------------------------------------------------------------------------------ time line
 
@@ -119,6 +29,7 @@ function TimeLine() {
     <button onClick=${() => post(paused ? 'resume' : 'pause')} title="Space" data-test="pause">${paused ? 'Go on from here' : 'Pause'}</button>
     <button onClick=${() => post('step')} title="." aria-label="Step one frame" data-test="step">Step</button>
     <button disabled=${!has || frame <= oldest} onClick=${() => restore(Math.max(oldest, Math.min(frame, newest + 1) - 1))} title="," aria-label="Back one frame" data-test="back">Back</button>
+    ${message.edit_count > 0 && has && html`<button onClick=${undo} title="Ctrl+Z" data-test="undo">Undo</button>`}
     ${has ? html`<div class="slider">
       <${Input} type="range" min=${oldest} max=${last} value=${frame} aria-label="Kept frames" data-test="scrub"
         onChange=${event => restore(event.target.value)} />
@@ -163,10 +74,6 @@ function Chart({ samples, budgetMs }) {
   }, [samples, budgetMs, isFar])
   return html`<div ref=${place} role="img" data-scale=${isFar ? 'logarithmic' : 'linear'} aria-label="Duration of the last frames in milliseconds"></div>
     ${isFar && html`<p class="muted">Logarithmic above the budget.</p>`}`
-}
-
-function Figures({ list }) {
-  return html`<dl class="figures">${list.map(([key, value]) => html`<div><dt>${key}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
 function Workers({ profile }) {
@@ -220,13 +127,14 @@ function Flames() {
 
 function Systems({ systems = [], commands }) {
   const [by, setBy] = useState('order')
+  const [text, setText] = useState('')
   const most = Math.max(1, ...systems.map(system => system.time_ns))
-  const list = systems.map((system, i) => ({ ...system, order: i }))
+  const list = systems.map((system, i) => ({ ...system, order: i })).filter(system => !text || hasWords(system.name, text))
   if (by !== 'order') list.sort((a, b) => by === 'name' ? a.name.localeCompare(b.name) : b[by] - a[by])
   const head = (key, text, number) => html`<th class=${number ? 'n' : ''} aria-sort=${by === key ? 'descending' : 'none'}><button class="plain" onClick=${() => setBy(key)}>${text}</button></th>`
-  return html`<div class="scroll"><table><thead><tr>${head('order', '#')}${head('name', 'system')}${head('time_ns', 'ms', true)}<th aria-label="share"></th>
+  return html`${systems.length > 20 && html`<p class="row"><${Filter} value=${text} onInput=${setText} what="systems" /></p>`}<div class="scroll tall"><table><thead><tr>${head('order', '#')}${head('name', 'system')}${head('time_ns', 'ms', true)}<th aria-label="share"></th>
     ${head('view_count', 'views', true)}${head('entity_count', 'rows', true)}${head('command_count', 'commands', true)}<th>on</th></tr></thead>
-    <tbody>${list.map(system => html`<tr class=${system.enabled ? '' : 'off'}><td class="muted">${system.order + 1}</td><td><i class="dot" style=${{ background: colour(system.order) }}></i>${system.name}</td><td class="n">${ms(system.time_ns)}</td>
+    <tbody>${list.map(system => html`<tr class=${system.enabled ? '' : 'off'}><td class="muted">${system.order + 1}</td><td><i class="dot" style=${{ background: colour(system.order) }}></i><button class="plain name" onClick=${() => openSystem(system.name)}>${system.name}</button></td><td class="n">${ms(system.time_ns)}</td>
       <td><i class="bar" style=${{ width: `${Math.round(110 * system.time_ns / most)}px` }}></i></td><td class="n">${count(system.view_count)}</td>
       <td class="n">${count(system.entity_count)}</td><td class="n">${count(system.command_count)}</td>
       <td><input type="checkbox" checked=${system.enabled} aria-label=${`run ${system.name}`} onChange=${event => post('system', { name: system.name, on: event.target.checked ? 1 : 0 })} /></td></tr>`)}</tbody></table></div>`
@@ -247,288 +155,64 @@ function FrameView() {
     <section><h2>Flame chart</h2>${world && !world.inspector.has_trace ? html`<p class="muted">The program has no trace.</p>` : html`<${Flames} />`}</section>`
 }
 
-// ---------------------------------------------------------------------------------------- schedule
-
-const COLUMN = 340
-const shorten = (text, most) => {
-  const characters = [...text]
-  return characters.length > most ? `${characters.slice(0, most - 1).join('')}…` : text
-}
-const because = edge => edge.causes.map(cause => `${cause.cause.replace('_', '/')}${cause.name ? ` ${cause.name}` : ''}`).join(', ')
-
-function Graph({ segment, edges: all }) {
-  const passes = segment.passes, depth = {}
-  passes.forEach(pass => { depth[pass.pass] = 1 + Math.max(-1, ...pass.waits_for.map(number => depth[number] ?? -1)) })
-  const place = {}, used = []
-  let height = 0
-  passes.forEach(pass => {
-    const column = depth[pass.pass], rows = pass.systems.length
-    place[pass.pass] = { x: column * COLUMN, y: used[column] || 0, h: rows * 17 + 22 }
-    used[column] = (used[column] || 0) + rows * 17 + 34
-    height = Math.max(height, used[column])
-  })
-  const home = {}
-  passes.forEach(pass => pass.systems.forEach(system => { home[system.name] = pass.pass }))
-  const between = {}
-  all.forEach(edge => {
-    const key = `${home[edge.before]} ${home[edge.after]}`
-    if (home[edge.before] !== undefined && home[edge.after] !== undefined) (between[key] = between[key] || []).push(edge)
-  })
-  const reasons = (from, to) => between[`${from} ${to}`] || []
-  const width = Math.max(...passes.map(pass => place[pass.pass].x)) + 200, labels = []
-  // Labels stand next to the end of their edge. One that would cover another moves down.
-  const labelAt = (x, y) => {
-    while (labels.some(other => Math.abs(other.x - x) < COLUMN - 192 && Math.abs(other.y - y) < 13)) y += 13
-    labels.push({ x, y })
-    height = Math.max(height, y + 6)
-    return y
-  }
-  const edges = passes.flatMap(pass => pass.waits_for.filter(number => place[number]).map(number => {
-    const a = place[number], b = place[pass.pass], list = reasons(number, pass.pass)
-    const text = list.map(edge => `${edge.before} before ${edge.after}: ${because(edge)}`).join('\n') || 'implied by other edges'
-    const x1 = a.x + 190, y1 = a.y + a.h / 2, x2 = b.x, y2 = b.y + b.h / 2
-    const label = list.length ? shorten(because(list[0]), 24) + (list.length > 1 ? ` +${list.length - 1}` : '') : 'implied'
-    return html`<g class="edge"><title>${text}</title><path d=${`M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 150} ${y2} ${x2 - 4} ${y2}`} marker-end="url(#head)" />
-      <text x=${x2 - 8} y=${labelAt(x2 - 8, y2 - 4)} text-anchor="end">${label}</text></g>`
-  }))
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="passes and why they wait"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
-    <defs><marker id="head" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L6 3L0 6z" /></marker></defs>
-    ${edges}
-    ${passes.map(pass => { const p = place[pass.pass]; return html`<g transform=${`translate(${p.x} ${p.y})`}>
-      <rect width="190" height=${p.h} rx="5"><title>${`${pass.kind}, ${count(pass.entities)} rows in ${pass.chunks} chunks${pass.alone ? `, alone: ${pass.alone.reason.replace('_', ' ')} ${pass.alone.name || ''}` : ''}`}</title></rect>
-      <text x="8" y="14" class="muted">pass ${pass.pass}${pass.systems.length > 1 ? `, ${pass.systems.length} share it` : ''}</text>
-      ${pass.systems.map((system, i) => html`<text x="8" y=${31 + 17 * i}>${shorten(system.name, 27)}</text>`)}</g>` })}
-  </svg></div>`
-}
-
-function Forecast() {
-  const [answer, setAnswer] = useState(null)
-  const [threads, setThreads] = useState(8)
-  const capture = async () => {
-    if (!await post('capture')) return
-    if (state.message.paused) await post('step')
-    for (let i = 0; i < 30; i++) {
-      await new Promise(done => setTimeout(done, 100))
-      try { setAnswer(await get('forecast', { threads: 64 })); break } catch (error) { if (i === 29) tell(error.message) }
-    }
-  }
-  const list = answer ? answer.forecasts : [], one = list.reduce((best, f) => Math.abs(f.threads - threads) < Math.abs(best.threads - threads) ? f : best, list[0])
-  const most = Math.max(1, ...list.map(f => f.frame_ns))
-  return html`<section class="wide"><h2>Forecast</h2><p><button onClick=${capture} data-test="capture">Capture a frame</button> <span class="muted">It runs on one thread, with the same result.</span></p>
-    ${one && html`<label>threads <${Input} type="range" min="1" max="64" value=${threads} aria-label="threads" onInput=${event => setThreads(Number(event.target.value))} /></label> <b>${one.threads}</b>
-      <${Figures} list=${[['frame', `${ms(one.frame_ns)} ms`], ['speed-up', one.speedup.toFixed(2)], ['critical path', `${ms(one.critical_path_ns)} ms`], ['limit', one.bottleneck + (one.system ? `: ${one.system}` : '')]]} />
-      <div class="columns" role="img" aria-label="Duration by number of threads">${list.map(f => html`<i class=${f === one ? 'on' : ''} style=${{ height: `${Math.max(2, 90 * f.frame_ns / most)}px` }} title=${`${f.threads} threads: ${ms(f.frame_ns)} ms, ${f.bottleneck}`}></i>`)}</div>`}</section>`
-}
-
-const EDGES_SHOWN = 100
-
-function ScheduleView() {
-  const [answer, setAnswer] = useState(null)
-  const [system, setSystem] = useState('')
-  const [own, setOwn] = useState(null) // all edges to the chosen system
-  useEffect(() => { showLoading(get('schedule').then(setAnswer)) }, [])
-  useEffect(() => { setOwn(null); if (system) showLoading(get('edges', { system }).then(next => setOwn(next.edges))) }, [system])
-  if (!answer) return html`<section class="wide"><p class="muted">Reading the schedule.</p></section>`
-  const { schedule } = answer, direct = answer.edges.flat(), phaseOf = {}
-  schedule.phases.forEach(phase => phase.segments.forEach(segment => (segment.passes || []).forEach(pass => pass.systems.forEach(each => { phaseOf[each.name] = phase.name }))))
-  const edges = system ? own || [] : direct.slice(0, EDGES_SHOWN)
-  return html`<${Forecast} />${schedule.phases.map(phase => html`<section class="wide"><h2>Phase ${phase.name}</h2>${phase.segments.map(segment => segment.passes
-      ? html`<${Graph} segment=${segment} edges=${direct} />` : html`<p class="sync">sync point</p>`)}</section>`)}
-    <section class="wide"><h2>Why systems wait</h2><p><label>for <select value=${system} aria-label="system that waits" data-test="waits" onChange=${event => setSystem(event.target.value)}><option value="">all systems</option>
-      ${Object.keys(phaseOf).map(name => html`<option>${name}</option>`)}</select></label>
-      <span class="muted"> ${system ? 'All edges, also those that follow from others.' : `Direct edges${direct.length > edges.length ? `, the first ${edges.length} of ${count(direct.length)}` : ''}.`}</span></p><div class="scroll"><table><thead><tr><th>phase</th><th>first</th><th>then</th><th>because of</th><th>kept by</th></tr></thead>
-      <tbody>${edges.map(edge => html`<tr><td class="muted">${phaseOf[edge.after]}</td><td>${edge.before}</td><td>${edge.after}</td><td>${because(edge)}</td>
-        <td class="muted">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'other edges' }[edge.kept_by]}${edge.by_registration_alone ? '; only the order of registration decides' : ''}</td></tr>`)}</tbody></table></div></section>`
-}
-
-// ---------------------------------------------------------------------------------------- entities
-
-const label = entry => entry.name || `#${entry.entity}`
-
-function Node({ entry, level }) {
-  const { chosen } = useStore()
-  const [children, setChildren] = useState(null)
-  const more = async () => {
-    const last = children && children.list[children.list.length - 1]
-    const page = await get('sources', { entity: entry.entity, limit: PAGE, after: last && last.entity })
-    setChildren({ count: page.count, list: (children ? children.list : []).concat(page.entities) })
-  }
-  const toggle = () => children ? setChildren(null) : show(more())
-  const keys = event => {
-    if (event.key === 'ArrowRight' && entry.child_count && !children) toggle()
-    if (event.key === 'ArrowLeft' && children) toggle()
-    if (event.key === 'Enter' || event.key === ' ') { open(entry.entity); event.preventDefault() }
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      const all = [...document.querySelectorAll('[role=treeitem]')], i = all.indexOf(event.currentTarget)
-      const next = all[i + (event.key === 'ArrowDown' ? 1 : -1)]
-      if (next) next.focus()
-      event.preventDefault()
-    }
-    event.stopPropagation()
-  }
-  return html`<div role="treeitem" tabindex="0" aria-level=${level} aria-expanded=${entry.child_count ? !!children : undefined} aria-selected=${chosen === entry.entity}
-      class=${`node ${chosen === entry.entity ? 'chosen' : ''} ${entry.enabled ? '' : 'off'}`} style=${{ paddingLeft: `${level * 14 - 8}px` }} onKeyDown=${keys} onClick=${() => open(entry.entity)} data-test="node">
-      <button class="plain twist" tabindex="-1" aria-hidden="true" onClick=${event => { event.stopPropagation(); if (entry.child_count) toggle() }}>${entry.child_count ? (children ? '▾' : '▸') : ''}</button>
-      ${label(entry)}${entry.child_count > 0 && html`<span class="muted"> ${count(entry.child_count)}</span>`}</div>
-    ${children && children.list.map(child => html`<${Node} key=${child.entity} entry=${child} level=${level + 1} />`)}
-    ${children && children.list.length < children.count && html`<button class="plain" style=${{ marginLeft: `${level * 14 + 20}px` }} onClick=${() => show(more())}>${count(children.count - children.list.length)} more</button>`}`
-}
-
-function Tree() {
-  const { types, message } = useStore()
-  const [mode, setMode] = useState('tree')
-  const [text, setText] = useState('')
-  const [page, setPage] = useState(null)
-  const [offset, setOffset] = useState(0)
-  const [cursors, setCursors] = useState([0]) // where the pages begin, if the list is not counted
-  const load = async () => {
-    const names = { tree: () => get('roots', { offset, cursor: cursors[offset / PAGE] ?? 0, limit: PAGE }), name: () => get('entities', { name: text, limit: 500 }),
-      query: () => get('entities', { query: text, offset, limit: PAGE }),
-      component: () => get('entities', { query: `with "${text.replace(/["\\]/g, '\\$&')}"`, offset, limit: PAGE }) }
-    if (mode !== 'tree' && mode !== 'name' && !text) { setPage(null); return }
-    const next = await names[mode]()
-    setPage(next)
-    if (next.next_cursor) setCursors(cursors.slice(0, offset / PAGE + 1).concat(next.next_cursor))
-    state.watched = next.entities.slice(0, PAGE).map(entry => entry.entity)
-  }
-  useEffect(() => { const timer = setTimeout(() => show(load()), mode === 'tree' ? 0 : 200); return () => clearTimeout(timer) }, [mode, text, offset, message.restore_count])
-  useEffect(() => { if (types && mode === 'component' && !text && types.components[0]) setText(types.components[0].name) }, [mode, types])
-  const choose = next => { if (next === mode) return; setMode(next); setOffset(0); setText(''); setPage(null) }
-  return html`<section class="tree"><h2>Entities</h2><div class="tabs small" role="tablist">${['tree', 'name', 'component', 'query'].map(each =>
-      html`<button role="tab" aria-selected=${mode === each} onClick=${() => choose(each)} data-test=${`by-${each}`}>${each}</button>`)}</div>
-    ${(mode === 'name' || mode === 'query') && html`<${Input} class="search" value=${text} aria-label=${`search by ${mode}`} data-test="search" placeholder=${mode === 'name' ? 'name or /path' : 'Position, !Hunter, ?Energy, A | B'}
-      onInput=${event => { setText(event.target.value); setOffset(0) }} />`}
-    ${mode === 'component' && types && html`<select class="search" value=${text} aria-label="component" onChange=${event => { setText(event.target.value); setOffset(0) }}>${types.components.filter(t => !t.hidden).map(t => html`<option>${t.name}</option>`)}</select>`}
-    ${page && html`<p class="muted">${page.count !== undefined && page.count !== null ? `${count(page.count)} entities` : ''}
-      <button class="plain" disabled=${offset === 0} onClick=${() => setOffset(Math.max(0, offset - PAGE))} aria-label="previous page">‹</button> ${count(offset + (page.entities.length ? 1 : 0))} to ${count(offset + page.entities.length)}
-      <button class="plain" disabled=${page.count !== undefined ? offset + PAGE >= page.count : page.next_cursor === null} onClick=${() => setOffset(offset + PAGE)} aria-label="next page" data-test="next">›</button></p>
-      <div role="tree" aria-label="entities">${page.entities.map(entry => html`<${Node} key=${entry.entity} entry=${entry} level=${1} />`)}</div>`}</section>`
-}
-
-const valueAt = (value, path) => path.split('.').reduce((at, part) => at === undefined || at === null ? undefined : at[part], value)
-
-function Editor({ component, field, value, changed, onSet }) {
-  const path = `${component}.${field.name}`, name = `${path}${field.unit ? ` in ${field.unit}` : ''}`
-  const common = { 'aria-label': name, disabled: field.read_only, class: changed ? 'changed' : '', 'data-path': path }
-  const set = text => onSet(path, text)
-  const range = field.minimum !== undefined ? `${field.minimum} to ${field.maximum}` : ''
-  let editor
-  if (field.count > 1 && field.type !== 'text') editor = html`<${Input} ...${common} value=${`[${(value || []).join(', ')}]`} onChange=${e => set(e.target.value)} />`
-  else if (field.type === 'bool') editor = html`<input ...${common} type="checkbox" checked=${value} onChange=${e => set(e.target.checked ? 'true' : 'false')} />`
-  else if (field.values) editor = html`<select ...${common} value=${value} onChange=${e => set(e.target.value)}>${field.values.includes(value) ? '' : html`<option>${value}</option>`}${field.values.map(v => html`<option>${v}</option>`)}</select>`
-  else if (field.type === 'entity') editor = html`<span class="pair"><${Input} ...${common} value=${value ?? 'none'} onChange=${e => set(e.target.value)} />${value && html`<button class="plain link" onClick=${() => open(value)} aria-label=${`go to ${value}`}>→</button>`}</span>`
-  else if (field.type === 'text') editor = html`<${Input} ...${common} value=${value} onChange=${e => set(e.target.value)} />`
-  else editor = html`<span class="pair"><${Input} ...${common} inputmode="decimal" value=${value} onChange=${e => set(e.target.value)} />
-    ${range && html`<${Input} type="range" min=${field.minimum} max=${field.maximum} step="any" value=${value} aria-label=${`${name}, ${range}`} onChange=${e => set(e.target.value)} />`}</span>`
-  return html`<tr><th scope="row">${field.name}</th><td>${editor}</td><td class="muted">${field.unit || ''} ${range}</td></tr>`
-}
-
-// The entities that have this one as their target, in pages.
-function Sources({ entity, relation }) {
-  const [list, setList] = useState([])
-  const more = async () => {
-    const last = list[list.length - 1]
-    const page = await get('sources', { entity, relation: relation.relation, limit: 20, after: last && last.entity })
-    setList(list.concat(page.entities))
-  }
-  return html`<p class="links"><span class="muted">${count(relation.source_count)} ${relation.source_count === 1 ? 'source' : 'sources'}:</span>
-    ${list.map(each => html`<button class="plain link" onClick=${() => open(each.entity)}>${label(each)}</button> `)}
-    ${list.length < relation.source_count && html`<button onClick=${() => show(more())}>${list.length ? 'More' : 'Show'}</button>`}</p>`
-}
-
-function EntityPanel() {
-  const { chosen, types, message } = useStore()
-  const [entity, setEntity] = useState(null)
-  const [old, setOld] = useState(null)
-  const [gone, setGone] = useState('')
-  const load = async () => {
-    let next
-    try {
-      next = await get('entity', { entity: chosen })
-    } catch (error) {
-      setGone(error.message)
-      return
-    }
-    setGone('')
-    setOld(entity && entity.entity === next.entity && entity.frame !== next.frame ? entity : old)
-    setEntity(next)
-  }
-  useEffect(() => { if (chosen) load(); else setEntity(null) }, [chosen, message.frame, message.restore_count])
-  if (!chosen) return html`<section><h2>Entity</h2><p class="muted">Choose an entity on the left.</p></section>`
-  if (!entity || !types || (gone && entity.entity !== chosen)) return html`<section><h2>Entity</h2><p class="muted">${gone || 'Reading.'}</p></section>`
-  const set = async (path, value) => { if (await post('set', { entity: entity.entity, path, value })) await load() }
-  const change = async (path, argumentsOf) => { if (await post(path, { entity: entity.entity, ...argumentsOf })) await load() }
-  const values = entity.values ? entity.values.components : {}, before = old && old.values ? old.values.components : null
-  const absent = types.components.filter(t => !t.managed && !t.hidden && !(t.name in values))
-  return html`<section class=${`entity ${gone ? 'off' : ''}`}><h2 title=${entity.path_error || ''}>${entity.path || entity.name || `#${entity.entity}`}</h2>
-    ${gone && html`<p class="bad">The entity does not exist any more: these are its values of frame ${count(entity.frame)}.</p>`}
-    <p class="row"><span class="muted">${entity.entity}, use ${entity.use_count}</span>
-      <label><input type="checkbox" checked=${entity.enabled} onChange=${e => change('enable', { on: e.target.checked ? 1 : 0 })} /> enabled</label>
-      <button onClick=${() => change('destroy').then(() => update({ chosen: null }))}>Destroy</button></p>
-    <label class="muted">name <${Input} value=${entity.name || ''} aria-label="name" data-test="name" onChange=${e => change('name', { name: e.target.value })} /></label>
-    ${Object.entries(values).map(([name, value]) => {
-      const type = types.components.find(t => t.name === name) || { fields: [], flags: [] }
-      const state = entity.components.find(c => c.name === name)
-      return html`<div class="component"><h3>${name} <span class="muted">${type.size_bytes ? bytes(type.size_bytes) : 'tag'}</span>
-        ${type.flags.includes('can_disable') && html`<label><input type="checkbox" checked=${state && state.enabled} onChange=${e => change('enable', { component: name, on: e.target.checked ? 1 : 0 })} /> enabled</label>`}
-        <button class="plain" onClick=${() => change('remove', { component: name })} aria-label=${`remove ${name}`}>✕</button></h3>
-        ${type.fields.length ? html`<table class="fields"><tbody>${type.fields.filter(f => !f.hidden).map(field => html`<${Editor} component=${name} field=${field} value=${valueAt(value, field.name)}
-          changed=${before && name in before && JSON.stringify(valueAt(before[name], field.name)) !== JSON.stringify(valueAt(value, field.name))} onSet=${set} />`)}</tbody></table>`
-          : typeof value === 'string' && html`<code class="muted">${value}</code>`}</div>`
-    })}
-    ${entity.values_error && html`<p class="bad">${entity.values_error}</p>`}
-    ${entity.relations.map(relation => html`<div class="component"><h3>${relation.relation}</h3>${relation.targets.map(target =>
-      html`<p>of <button class="plain link" onClick=${() => open(target.entity)}>${target.path || target.entity}</button></p>`)}
-      ${relation.source_count > 0 && html`<${Sources} key=${`${entity.entity} ${relation.relation}`} entity=${entity.entity} relation=${relation} />`}</div>`)}
-    <p><select aria-label="add a component" onChange=${e => { if (e.target.value) change('add', { component: e.target.value }); e.target.value = '' }}><option value="">Add a component</option>${absent.map(t => html`<option>${t.name}</option>`)}</select></p></section>`
-}
-
-const EntitiesView = () => html`<${Tree} /><${EntityPanel} />`
-
 // ------------------------------------------------------------------------------- archetypes, memory
 
-function useAnswer(path, argumentsOf, again) {
-  const [answer, setAnswer] = useState(null)
-  useEffect(() => {
-    let isLive = true
-    const load = () => get(path, argumentsOf).then(next => isLive && setAnswer(next), error => tell(error.message))
-    load()
-    const timer = setInterval(() => { if (!document.hidden) load() }, again || 2000)
-    return () => { isLive = false; clearInterval(timer) }
-  }, [path, JSON.stringify(argumentsOf)])
-  return answer
-}
-
-const CHUNKS_SHOWN = 400
+const CHUNKS_SHOWN = 400, ARCHETYPES_SHOWN = 60
 const chunkFill = (archetype, i) => i < archetype.chunk_count - 1 ? 1 : i < archetype.chunk_count
   ? (archetype.entity_count - (archetype.chunk_count - 1) * archetype.row_capacity) / archetype.row_capacity : 0
+const heldBytes = a => a.held_count * a.row_bytes * a.row_capacity
+const orders = { entities: ['most entities', a => a.entity_count], memory: ['most memory', heldBytes], waste: ['emptiest chunks', a => heldBytes(a) * (1 - (a.occupancy || 0))], components: ['most components', a => a.components.length] }
+
+function useArchetypes() {
+  const [list, setList] = useState(null)
+  useEffect(() => {
+    let isLive = true, timer
+    const load = async () => {
+      try {
+        let all = []
+        for (let offset = 0, whole = 1; isLive && offset < whole; offset += 1000) {
+          const page = await get('archetypes', { offset, limit: 1000 })
+          whole = page.count
+          all = all.concat(page.archetypes)
+        }
+        if (isLive) setList(all.filter(a => a.held_count > 0 || a.entity_count > 0))
+      } catch (error) { tell(error.message) }
+      if (isLive) timer = setTimeout(load, 3000)
+    }
+    load()
+    return () => { isLive = false; clearTimeout(timer) }
+  }, [])
+  return list
+}
 
 function ArchetypesView() {
-  const [offset, setOffset] = useState(0)
-  const answer = useAnswer('archetypes', { offset, limit: 100 })
+  const { archetypes: text } = useStore('archetypes')
+  const [by, setBy] = useState('entities')
+  const [shown, setShown] = useState(ARCHETYPES_SHOWN)
+  const all = useArchetypes()
   const world = useAnswer('world', {})
-  const resources = useAnswer('resources', {})
   const prefabs = useAnswer('prefabs', {})
-  if (!answer || !world) return html`<section class="wide"><p class="muted">Reading.</p></section>`
-  const list = answer.archetypes.filter(a => a.held_count > 0 || a.entity_count > 0).sort((a, b) => b.entity_count - a.entity_count)
-  const most = Math.max(1, ...list.map(a => a.held_count))
+  if (!all || !world) return html`<section class="wide"><p class="muted">Reading.</p></section>`
+  const list = all.filter(a => !text || hasWords(a.components.join(' '), text)).sort((a, b) => orders[by][1](b) - orders[by][1](a)), rows = list.reduce((sum, a) => sum + a.entity_count, 0)
   return html`<section class="wide"><h2>Memory</h2><${Figures} list=${[['entities', count(world.entity_count)], ['archetypes', count(world.archetype_count)], ['chunks', count(world.chunk_count)], ['spare chunks', count(world.chunk_free_count)],
       ['used', bytes(world.used_bytes)], ['held', bytes(world.held_bytes)], ['links', bytes(world.link_bytes)], ['events', bytes(world.event_bytes)],
       ...(world.history ? [['kept frames', count(world.history.frame_count)], ['history', bytes(world.history.used_bytes)]] : []), ['prefabs', count(world.prefab_count)], ['names', count(world.name_count)]]} /></section>
-    <section class="wide"><h2>Archetypes</h2>${list.map(a => html`<div class="archetype"><div><b>${a.components.join(' · ') || 'no components'}</b>
-      <span class="muted"> ${many(a.entity_count, 'entity', 'entities')}, ${count(a.chunk_count)} of ${many(a.held_count, 'chunk', 'chunks')}, ${a.row_bytes} B per row, ${a.row_capacity} rows per chunk, ${Math.round(100 * a.occupancy)} % full, ${bytes(a.held_count * a.row_bytes * a.row_capacity)}</span></div>
+    <section class="wide"><h2>Archetypes</h2><p class="row"><${Filter} value=${text} onInput=${value => { setShown(ARCHETYPES_SHOWN); update({ archetypes: value }) }} what="by components" test="filter-archetypes" />
+      <label>first <select value=${by} aria-label="order" data-test="order-archetypes" onChange=${event => setBy(event.target.value)}>${Object.entries(orders).map(([key, [name]]) => html`<option value=${key}>${name}</option>`)}</select></label>
+      <span class="muted" data-test="archetype-count">${count(list.length)} of ${count(all.length)}, ${many(rows, 'entity', 'entities')}, ${bytes(list.reduce((sum, a) => sum + heldBytes(a), 0))}</span></p>
+      ${list.slice(0, shown).map(a => html`<div class="archetype" key=${a.index}><div class="wrap"><b>${a.components.length ? a.components.map((name, i) => html`${i > 0 ? ' · ' : ''}<button class="plain name" onClick=${() => openType(`components ${name}`)}>${name}</button>`) : 'no components'}</b>
+      <span class="muted"> ${many(a.entity_count, 'entity', 'entities')}, ${count(a.chunk_count)} of ${many(a.held_count, 'chunk', 'chunks')}, ${a.row_bytes} B per row, ${a.row_capacity} rows per chunk, ${Math.round(100 * a.occupancy)} % full, ${bytes(heldBytes(a))}</span></div>
       <div class="chunks" role="img" aria-label=${`${a.held_count} chunks, ${Math.round(100 * a.occupancy)} % full`}>${Array.from({ length: Math.min(CHUNKS_SHOWN, a.held_count) }, (_, i) =>
         html`<i style=${{ '--fill': `${Math.round(100 * chunkFill(a, i))}%` }}></i>`)}${a.held_count > CHUNKS_SHOWN && html`<span class="muted">and ${count(a.held_count - CHUNKS_SHOWN)} more</span>`}</div></div>`)}
-      ${answer.count > 100 && html`<p><button disabled=${offset === 0} onClick=${() => setOffset(offset - 100)}>Previous</button> <button disabled=${offset + 100 >= answer.count} onClick=${() => setOffset(offset + 100)}>Next</button></p>`}</section>
-    ${prefabs && prefabs.count > 0 && html`<section class="wide"><h2>Prefabs</h2><div class="scroll"><table><thead><tr><th class="n">number</th><th class="n">members</th><th>instances are</th></tr></thead>
-      <tbody>${prefabs.prefabs.map(p => html`<tr><td class="n">${p.index}</td><td class="n">${count(p.member_count)}</td><td>${p.enabled ? 'enabled' : 'disabled'}</td></tr>`)}</tbody></table></div></section>`}
-    <section class="wide"><h2>Resources</h2><div class="scroll"><table><tbody>${(resources ? resources.resources : []).map(r => html`<tr><th scope="row">${r.name}</th><td class="n">${bytes(r.size_bytes)}</td><td>${r.value ? html`<code>${JSON.stringify(r.value)}</code>` : html`<span class="muted">not described</span>`}</td></tr>`)}</tbody></table></div></section>`
+      ${list.length > shown && html`<p><button onClick=${() => setShown(shown + 2 * ARCHETYPES_SHOWN)} data-test="more-archetypes">${count(list.length - shown)} more</button></p>`}</section>
+    ${prefabs && prefabs.count > 0 && html`<section class="wide"><h2>Prefabs</h2><div class="scroll tall"><table><thead><tr><th class="n">number</th><th class="n">members</th><th>instances are</th></tr></thead>
+      <tbody>${prefabs.prefabs.map(p => html`<tr><td class="n">${p.index}</td><td class="n">${count(p.member_count)}</td><td>${p.enabled ? 'enabled' : 'disabled'}</td></tr>`)}</tbody></table></div></section>`}`
 }
 
 // ------------------------------------------------------------------------------ events, commands, history
 
 function EventsView() {
-  const { events, eventTypes } = useStore()
+  const { events, eventTypes } = useStore('events', 'eventTypes')
   return html`<section class="wide"><h2>Types</h2>${eventTypes.length === 0 && html`<p class="muted">The world has no events.</p>`}<div class="scroll"><table><tbody>${eventTypes.map(type => html`<tr><th scope="row">${type.name}</th><td>${count(type.waiting_count)} wait, ${bytes(type.waiting_bytes)}</td><td>${many(type.reader_count, 'reader', 'readers')}</td><td>${count(type.lost_count)} lost</td></tr>`)}</tbody></table></div></section>
     <section class="wide"><h2>Published</h2>${events.length === 0 && html`<p class="muted">None since this view was opened.</p>`}<div class="scroll" hidden=${events.length === 0}><table><thead><tr><th class="n">frame</th><th>event</th><th>value</th></tr></thead><tbody>${events.slice(-100).reverse().map(event => html`<tr><td class="n">${event.frame}</td><td>${event.event}</td><td><code>${event.value ? JSON.stringify(event.value) : ''}</code></td></tr>`)}</tbody></table></div></section>`
 }
@@ -547,43 +231,96 @@ function CommandsView() {
     ${commands && commands.recent.length > 0 && html`<section class="wide"><h2>Dropped before</h2><${Drops} list=${commands.recent} /></section>`}`
 }
 
+const CHANGES_SHOWN = 300
+
+function Changes({ delta }) {
+  const [words, setWords] = useState('')
+  const text = value => value === undefined ? '' : JSON.stringify(value)
+  const parts = (value, other) => value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => html`<span class=${other && JSON.stringify(other[key]) !== JSON.stringify(each) ? 'hot' : ''}>${key} ${text(each)} </span>`) : text(value)
+  const found = delta.entries.filter(e => !words || hasWords(`${e.kind} ${e.entity || ''} ${e.component || e.resource || ''}`, words)), all = Object.values(delta.counts).reduce((sum, n) => sum + n, 0)
+  return html`<div><${Figures} list=${Object.entries(delta.counts).filter(([, n]) => n > 0).map(([kind, n]) => [kind, count(n)])} />
+    <p class="row"><${Filter} value=${words} onInput=${setWords} what="entities, components and kinds" test="filter-changes" /> <span class="muted">${count(found.length)} of ${many(delta.entries.length, 'change', 'changes')}${all > delta.entries.length ? `, the first of ${count(all)}` : ''}${found.length > CHANGES_SHOWN ? `, ${CHANGES_SHOWN} shown` : ''}</span></p>
+    <div class="scroll tall"><table><thead><tr><th>what</th><th>entity</th><th>component</th><th>${delta.from}</th><th>${delta.to}</th></tr></thead><tbody>${found.slice(0, CHANGES_SHOWN).map(e => html`<tr><td>${e.kind}</td>
+      <td>${e.entity && html`<${Link} to=${() => open(e.entity)}>${e.entity}</${Link}>`}</td><td>${e.component || e.resource || ''}</td><td>${parts(e.old, e.new)}</td><td>${parts(e.new, e.old)}</td></tr>`)}</tbody></table></div></div>`
+}
+
 function HistoryView() {
   const { message } = useStore()
   const [delta, setDelta] = useState(null)
   const [from, setFrom] = useState(null)
   const [to, setTo] = useState(null)
   const last = Math.max(message.newest ?? 0, message.frame ?? 0), a = from ?? Math.max(message.oldest ?? 0, last - 1), b = to ?? last
-  const compare = () => show(get('delta', { from: a, to: b, limit: 200 }).then(setDelta))
-  const text = value => value === undefined ? '' : JSON.stringify(value)
-  const parts = (value, other) => value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => html`<span class=${other && JSON.stringify(other[key]) !== JSON.stringify(each) ? 'hot' : ''}>${key} ${text(each)} </span>`) : text(value)
+  const compare = () => show(get('delta', { from: a, to: b, limit: 2000 }).then(setDelta))
+  const changes = useMemo(() => delta && html`<${Changes} delta=${delta} />`, [delta])
   return html`<section class="wide"><h2>Compare two frames</h2><p><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
       <button onClick=${compare} data-test="compare">Compare</button> <span class="muted">${message.oldest === undefined ? 'no kept frames' : `kept: ${count(message.oldest)} to ${count(last)}`}${message.paused ? '' : '; pause first, so that they stay'}</span></p>
-    ${delta && html`<${Figures} list=${Object.entries(delta.counts).filter(([, n]) => n > 0).map(([kind, n]) => [kind, count(n)])} />
-      <div class="scroll"><table><thead><tr><th>what</th><th>entity</th><th>component</th><th>${delta.from}</th><th>${delta.to}</th></tr></thead><tbody>${delta.entries.map(e => html`<tr><td>${e.kind}</td>
-        <td>${e.entity && html`<button class="plain link" onClick=${() => open(e.entity)}>${e.entity}</button>`}</td><td>${e.component || e.resource || ''}</td><td>${parts(e.old, e.new)}</td><td>${parts(e.new, e.old)}</td></tr>`)}</tbody></table></div>`}</section>`
+    ${changes}</section>`
+}
+
+// ----------------------------------------------------------------------------------------- panels
+
+// A value of a panel. A text that is the name of a system leads to it.
+function Value({ value }) {
+  const { access } = useStore('access')
+  if (value === null || value === undefined || value === '') return ''
+  if (Array.isArray(value)) return value.map((each, i) => html`${i > 0 ? ', ' : ''}<${Value} value=${each} />`)
+  if (typeof value === 'object') return html`<code>${JSON.stringify(value)}</code>`
+  if (access && access.systems.some(system => system.name === value)) return html`<${Link} to=${() => openSystem(value)}>${value}</${Link}>`
+  return typeof value === 'number' ? count(value) : html`<span class="lines">${String(value)}</span>`
+}
+
+function Panel({ title }) {
+  const answer = useAnswer('panel', { title }, 1000)
+  const value = answer && answer.value
+  const isTable = Array.isArray(value) && value.every(each => each && typeof each === 'object')
+  const columns = isTable ? [...new Set(value.flatMap(each => Object.keys(each)))] : []
+  const cell = (key, each) => html`<td class=${`wrap ${typeof each === 'number' ? 'n' : ''} ${key === 'error' ? 'bad' : ''}`}><${Value} value=${each} /></td>`
+  return html`<section class="wide"><h2>${title}</h2>${!answer ? html`<p class="muted">Reading.</p>` : isTable && value.length === 0 ? html`<p class="muted">Nothing yet.</p>`
+    : isTable ? html`<div class="scroll"><table class="panel" data-test="panel"><thead><tr>${columns.map(key => html`<th class=${typeof value[0][key] === 'number' ? 'n' : ''}>${key}</th>`)}</tr></thead><tbody>${value.map(each => html`<tr>${columns.map(key => cell(key, each[key]))}</tr>`)}</tbody></table></div>`
+    : value && typeof value === 'object' && !Array.isArray(value) ? html`<table class="fields plain"><tbody>${Object.entries(value).map(([key, each]) => html`<tr><th scope="row">${key}</th>${cell(key, each)}</tr>`)}</tbody></table>`
+    : html`<p><${Value} value=${value} /></p>`}</section>`
+}
+
+function PanelsView() {
+  const { world } = useStore('world')
+  useEffect(() => { showLoading(readAccess()) }, [])
+  return world && html`${world.inspector.panels.map(title => html`<${Panel} key=${title} title=${title} />`)}`
 }
 
 // ------------------------------------------------------------------------------------------- page
 
-const tabs = { frame: ['Frame', FrameView], schedule: ['Schedule', ScheduleView], entities: ['Entities', EntitiesView], archetypes: ['Archetypes', ArchetypesView],
-  events: ['Events', EventsView], commands: ['Commands', CommandsView], history: ['Compare', HistoryView] }
+const tabs = { frame: ['Frame', FrameView], schedule: ['Schedule', ScheduleView], types: ['Types', TypesView], entities: ['Entities', EntitiesView], archetypes: ['Archetypes', ArchetypesView],
+  events: ['Events', EventsView], commands: ['Commands', CommandsView], history: ['Compare', HistoryView], panels: ['Panels', PanelsView] }
+// A program without panels has no view of them; a single one is named by its title.
+const tabsOf = world => Object.entries(tabs).filter(([key]) => key !== 'panels' || (world && world.inspector.panels.length > 0))
+  .map(([key, [name]]) => [key, key === 'panels' && world.inspector.panels.length === 1 ? world.inspector.panels[0] : name])
+
+function FrameNumber() {
+  const { message } = useStore()
+  return html`<span class="muted" aria-live="off" data-test="frame">frame ${count(message.frame ?? 0)}${message.paused ? ', paused' : ''}</span>`
+}
 
 function App() {
-  const { tab, message, connected, error, world } = useStore()
+  const { tab, connected, error, world, finding } = useStore('tab', 'connected', 'error', 'world', 'finding')
   const View = (tabs[tab] || tabs.frame)[1]
-  return html`<header><h1>${world ? world.title : 'Quern'}</h1><span class="muted" aria-live="off" data-test="frame">frame ${count(message.frame ?? 0)}${message.paused ? ', paused' : ''}</span>
-      ${!connected && html`<span class="bad">not connected</span>`}<${TimeLine} /></header>
-    <nav class="tabs" role="tablist" aria-label="views">${Object.entries(tabs).map(([key, [name]], i) => html`<button role="tab" aria-selected=${tab === key} onClick=${() => go(key)} title=${`key ${i + 1}`} data-test=${`tab-${key}`}>${name}</button>`)}</nav>
+  return html`<header><h1>${world ? world.title : 'Quern'}</h1><${FrameNumber} />
+      ${!connected && html`<span class="bad">not connected</span>`}<button onClick=${() => update({ finding: true })} title="/ or Ctrl+K" data-test="open-find">Find</button><${TimeLine} /></header>
+    <nav class="tabs" role="tablist" aria-label="views">${tabsOf(world).map(([key, name], i) => html`<button role="tab" aria-selected=${tab === key} onClick=${() => go(key)} title=${`key ${i + 1}`} data-test=${`tab-${key}`}>${name}</button>`)}</nav>
     ${error && html`<p class="error" role="alert">${error} <button class="plain" onClick=${() => tell('')} aria-label="close">✕</button></p>`}
+    <${Stopped} />${finding && html`<${Find} />`}
     <main class=${tab} role="tabpanel" aria-label=${(tabs[tab] || tabs.frame)[0]}><${View} key=${tab} /></main>`
 }
 
 addEventListener('keydown', event => {
   const { tagName, type } = event.target
   const isTyping = /SELECT|TEXTAREA/.test(tagName) || (tagName === 'INPUT' && !/range|checkbox/.test(type))
-  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
-  const key = Object.keys(tabs)[Number(event.key) - 1]
-  if (key) go(key)
+  const isFind = (event.key === 'k' && (event.ctrlKey || event.metaKey)) || (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey)
+  if (isFind) { update({ finding: true }); event.preventDefault(); return }
+  if (isTyping || state.finding) return
+  if (event.key === 'z' && (event.ctrlKey || event.metaKey) && state.message.edit_count > 0) { undo(); event.preventDefault(); return }
+  if (event.ctrlKey || event.metaKey || event.altKey) return
+  const at = tabsOf(state.world)[Number(event.key) - 1]
+  if (at) go(at[0])
   else if (event.key === ' ' && !/BUTTON|INPUT/.test(tagName)) { post(state.message.paused ? 'resume' : 'pause'); event.preventDefault() }
   else if (event.key === '.') post('step')
   else if (event.key === ',' && state.message.frame > state.message.oldest) post('restore', { frame: state.message.frame - 1 })

@@ -337,18 +337,38 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
     return quern__printer_close(&printer, __func__);
 }
 
+/* Finds a system, and compiles the schedule. */
+static quern_result find_compiled(quern_schedule *schedule, quern_system handle,
+                                  const quern__system **out_system, const char *function)
+{
+    *out_system = quern__schedule_system(schedule, handle);
+    if (*out_system == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the schedule has no system with the handle %u: pass one of its %u systems",
+                           function, handle.bits, schedule->plan.systems.count);
+    return quern__schedule_compile(schedule, function);
+}
+
+quern_result quern_schedule_describe_system(quern_schedule *schedule, quern_system system, quern_sink sink)
+{
+    const quern__system *found;
+    QUERN__NEED(schedule);
+    quern_result result = quern__check_sink(sink, __func__);
+    if (result == QUERN_OK) result = find_compiled(schedule, system, &found, __func__);
+    if (result != QUERN_OK) return result;
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    quern__describe_system(&printer, found);
+    return quern__printer_close(&printer, __func__);
+}
+
 quern_result quern_schedule_describe_edges(quern_schedule *schedule, quern_system system, bool direct_only,
                                            quern_sink sink)
 {
+    const quern__system *later;
     QUERN__NEED(schedule);
     quern_result result = quern__check_sink(sink, __func__);
-    if (result != QUERN_OK) return result;
-    const quern__system *later = quern__schedule_system(schedule, system);
-    if (later == NULL)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: the schedule has no system with the handle %u: pass one of its %u systems",
-                           __func__, system.bits, schedule->plan.systems.count);
-    result = quern__schedule_compile(schedule, __func__);
+    if (result == QUERN_OK) result = find_compiled(schedule, system, &later, __func__);
     if (result != QUERN_OK) return result;
     quern__facts facts;
     result = facts_gather(&facts, schedule, __func__, false);

@@ -156,5 +156,7 @@ void quern__describe_text(quern__printer *printer, const quern__facts *facts);
 void quern__describe_json(quern__printer *printer, const quern__facts *facts, bool with_edges);
 void quern__describe_edges(quern__printer *printer, const quern__facts *facts, const quern__system *later,
                            bool direct_only);
+/* Writes one system of a compiled schedule, without not_in. */
+void quern__describe_system(quern__printer *printer, const quern__system *system);
 
 #endif

@@ -597,11 +597,9 @@ static void put_reaction(quern__json *out, const quern__system *system)
     quern__json_close(out, ']');
 }
 
-static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
-                       const quern__system *system)
+/* Writes the members of a system that need no facts. */
+static void put_system_members(quern__json *out, const quern__system *system)
 {
-    const quern__segment_facts *segment = &facts->segments.items[segment_index];
-    quern__json_open(out, NULL, '{');
     quern__json_text(out, "name", system->name);
     put_reaction(out, system);
     quern__json_integer(out, "lane", system->lane + 1);
@@ -639,6 +637,22 @@ static void put_system(quern__json *out, const quern__facts *facts, uint32_t seg
         quern__json_text(out, "items", use->items->channel->type.name);
     else
         quern__json_null(out, "items");
+}
+
+void quern__describe_system(quern__printer *printer, const quern__system *system)
+{
+    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
+    quern__json_open(&out, NULL, '{');
+    put_system_members(&out, system);
+    quern__json_close(&out, '}');
+}
+
+static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
+                       const quern__system *system)
+{
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
+    quern__json_open(out, NULL, '{');
+    put_system_members(out, system);
     quern__json_open(out, "not_in", '[');
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__apart_reason apart;

@@ -621,6 +621,16 @@ bool quern_schedule_is_set_enabled(const quern_schedule *schedule, const char *n
     return quern__in_call(result, __func__) == QUERN_OK && set->is_enabled;
 }
 
+uint32_t quern_schedule_list_sets(const quern_schedule *schedule, const char **out_names, uint32_t capacity)
+{
+    QUERN__NEED_OR(schedule, 0);
+    if (capacity > 0) QUERN__NEED_OR(out_names, 0);
+    const uint32_t count = (uint32_t)schedule->plan.sets.count;
+    for (uint32_t i = 0; i < count && i < capacity; i++)
+        out_names[i] = schedule->plan.sets.items[i]->name;
+    return count;
+}
+
 /* ------------------------------------------------------------------------------ targets, steps, lookups */
 
 quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system handle, quern_entity target)
@@ -686,6 +696,22 @@ quern_result quern_schedule_get_frame_stats(const quern_schedule *schedule, quer
     QUERN__NEED(schedule);
     QUERN__NEED(out_stats);
     *out_stats = schedule->stats;
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_get_system_query(const quern_schedule *schedule, quern_system handle,
+                                             quern_query_def *out_def)
+{
+    quern__system *system;
+    quern_result result = find_system(schedule, handle, __func__, &system);
+    if (result != QUERN_OK) return result;
+    QUERN__NEED(out_def);
+    const quern__query *query = &system->query;
+    *out_def = (quern_query_def){.name = system->name, .whole_chunks = query->whole_chunks};
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        out_def->terms[i] = query->terms[i];
+        if (query->terms[i].by_target) out_def->terms[i].target = query->target->entity;
+    }
     return QUERN_OK;
 }
 

@@ -207,16 +207,24 @@ endif()
 # in the same world when it is inspected and taken back. They run in the optimised build alone: what they try of the
 # library is also in tests/inspect.
 if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CHECKS)
+  add_executable(quern_inspect_large inspect/large/large_program.c)
+  quern_configure_target(quern_inspect_large)
+  target_include_directories(quern_inspect_large PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(quern_inspect_large PRIVATE quern_inspect quern_static)
   find_program(QUERN_NODE node)
   find_program(QUERN_CHROMIUM NAMES chromium chromium-browser google-chrome)
   mark_as_advanced(QUERN_NODE QUERN_CHROMIUM)
   add_test(NAME inspect_answers COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/inspect/check_answers.py
-                                        $<TARGET_FILE:swarm> ${PROJECT_SOURCE_DIR})
+                                        $<TARGET_FILE:swarm> ${PROJECT_SOURCE_DIR}
+                                        $<TARGET_FILE:quern_inspect_large>)
   set(inspect_tests inspect_answers)
   if(QUERN_NODE AND QUERN_CHROMIUM)
     add_test(NAME inspect_page COMMAND ${QUERN_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/inspect/look.mjs $<TARGET_FILE:swarm>
                                        ${PROJECT_SOURCE_DIR} ${QUERN_CHROMIUM})
-    list(APPEND inspect_tests inspect_page)
+    add_test(NAME inspect_large_page
+             COMMAND ${QUERN_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/inspect/look_large.mjs
+                     $<TARGET_FILE:quern_inspect_large> ${PROJECT_SOURCE_DIR} ${QUERN_CHROMIUM})
+    list(APPEND inspect_tests inspect_page inspect_large_page)
   else()
     message(STATUS "The test of the inspector's page is left out: it needs node and Chromium.")
   endif()
@@ -226,6 +234,7 @@ if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CH
     list(APPEND inspect_tests keep_inspect)
     add_dependencies(quern_optimised_tests keep_headless)
   endif()
+  add_dependencies(quern_optimised_tests quern_inspect_large)
   foreach(name IN LISTS inspect_tests)
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
     quern_label_optimised(${name} swarm)

@@ -3,7 +3,9 @@
 # Copyright (c) 2026 The Quern authors
 """Checks every answer of the inspector of the demo against docs/inspector.schema.json, and tries the client.
 
-usage: check_answers.py SWARM ROOT
+usage: check_answers.py SWARM ROOT [LARGE]
+
+LARGE is the program of tests/inspect/large, for answers that the demo does not have.
 """
 
 import importlib.util
@@ -61,7 +63,7 @@ def requests(url, client):
     yield post("capture")
     time.sleep(0.5)
     for path in ("world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "trace",
-                 "forecast", "history", "events"):
+                 "forecast", "history", "events", "access"):
         yield get(path)
     waits = [edge["after"] for edges in client.ask(url, "GET", "schedule")["edges"] for edge in edges][-1]
     name, edges = get("edges", system=waits)
@@ -74,7 +76,16 @@ def requests(url, client):
     yield get("entities", limit=5)
     yield name, page
     entity = page["entities"][0]["entity"]
-    yield get("watch", parts="systems,profile,commands,events", entities=entity)
+    yield post("probe", "probe", entity=entity, path="Position.x")
+    kind, answer = post("break", "probe", query="Prey", where="Age.seconds < -1")
+    yield kind, answer
+    time.sleep(0.2)
+    yield get("probes")
+    yield get("watch", parts="systems,profile,commands,events,probes", entities=entity)
+    yield post("unprobe", probe=answer["probe"])
+    yield get("matches", entity=entity)
+    yield get("table", query="Prey", columns="Position.x,Age.seconds,None.x", sort="Age.seconds", descending=1,
+              where="Position.x > -1000", limit=30)
     yield post("pause")
     yield get("entity", entity=entity)
     for path, arguments in (("set", {"path": "Age.seconds", "value": "1.5"}), ("name", {"name": "one"}),
@@ -83,6 +94,7 @@ def requests(url, client):
         yield post(path, entity=entity, **arguments)
     yield post("system", name="flock", on=0)
     yield post("system", name="flock", on=1)
+    yield post("undo")
     yield post("step", count=1)
     time.sleep(0.3)
     frames = client.ask(url, "GET", "history")["frames"]
@@ -90,6 +102,7 @@ def requests(url, client):
     yield post("restore", frame=frames[-2])
     yield "entity", client.ask(url, "GET", "entity", entity=entity)
     yield post("resume")
+    yield post("create", "create", copy=entity)
     created, answer = post("create", "create")
     yield created, answer
     yield post("destroy", entity=answer["entity"])
@@ -100,19 +113,25 @@ def requests(url, client):
         pass
 
 
-def check(url, root):
+def load(root):
+    """Returns the client, its path, and the definitions of the schema."""
     path = os.path.join(root, "scripts", "quern_inspect.py")
     specification = importlib.util.spec_from_file_location("quern_inspect", path)
     client = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(client)
     with open(os.path.join(root, "docs", "inspector.schema.json"), encoding="utf-8") as file:
-        definitions = json.load(file)["$defs"]
+        return client, path, json.load(file)["$defs"]
+
+
+def check(url, root):
+    client, path, definitions = load(root)
     seen = set()
     for name, answer in requests(url, client):
         seen.add(name)
         for fault in faults(definitions[name], answer, definitions, name):
             raise AssertionError(fault)
-    missing = set(definitions) - seen - {"field", "type", "entry", "edge", "system", "profile", "commands", "error", "sources"}
+    missing = set(definitions) - seen - {"field", "type", "entry", "edge", "system", "profile", "commands", "error", "sources",
+                                         "one_probe", "panel"}
     assert not missing, f"no answer was checked for {missing}"
 
     def run(*arguments):
@@ -126,18 +145,34 @@ def check(url, root):
     print(f"{len(seen)} kinds of answers")
 
 
-def main():
-    program = subprocess.Popen([sys.argv[1], "--inspect", "--entities", "2000", "--threads", "2"],
-                               stdout=subprocess.PIPE, text=True)
+def check_large(url, root):
+    client, _, definitions = load(root)
+    world = client.ask(url, "GET", "world")
+    for title in world["inspector"]["panels"]:
+        for fault in faults(definitions["panel"], client.ask(url, "GET", "panel", title=title), definitions, "panel"):
+            raise AssertionError(fault)
+    for name, arguments in (("access", {}), ("table", {"query": "Energy", "sort": "Energy.value", "limit": 1000})):
+        for fault in faults(definitions[name], client.ask(url, "GET", name, **arguments), definitions, name):
+            raise AssertionError(fault)
+
+
+def run_with(command, root, check_of):
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         line = program.stdout.readline()
         if not line.startswith("inspector: http"):
             print("skipped: the demo was built without the inspector")
             sys.exit(77)
-        check(line.split()[1], sys.argv[2])
+        check_of(line.split()[1], root)
     finally:
         program.terminate()
-        assert program.wait(timeout=30) == 0, "the demo failed"
+        assert program.wait(timeout=30) == 0, f"{command[0]} failed"
+
+
+def main():
+    run_with([sys.argv[1], "--inspect", "--entities", "2000", "--threads", "2"], sys.argv[2], check)
+    if len(sys.argv) > 3:
+        run_with([sys.argv[3], "20000"], sys.argv[2], check_large)
 
 
 if __name__ == "__main__":

@@ -368,6 +368,36 @@ Test(live, a_module_that_refuses_itself_changes_nothing)
     cr_expect_str_eq(info(0).error, "");
 }
 
+/* For the inspector, modules are a JSON list. */
+Test(live, modules_are_written_as_json)
+{
+    char text[2048];
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    must(quern_live_write_json(live, quern_sink_text(&buffer)));
+    cr_expect_str_eq(text, "[]");
+    put(game, "first");
+    must(quern_live_add(live, game, "a \"game\""));
+    put(game, "faster");
+    update(1);
+    put(game, "refusing");
+    update_is_refused(QUERN_ERROR_UNAVAILABLE, "the module needs another planet");
+    buffer.length_bytes = 0;
+    must(quern_live_write_json(live, quern_sink_text(&buffer)));
+    static const char *const parts[] = {
+        "[{\"module\":\"a \\u0022game\\u0022\",\"version\":2,\"state\":\"refused\",\"systems\":[\"",
+        "\"last reload\":\"3 systems replaced, 0 added, 0 removed; ", "\"error\":\"", "another planet",
+        ".so\"}]"};
+    const char *at = text;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        at = strstr(at, parts[i]);
+        cr_assert_not_null(at, "%s is not in %s", parts[i], text);
+    }
+    quern_text_buffer none = {NULL, 0, 0};
+    cr_expect_eq(quern_live_write_json(NULL, quern_sink_text(&none)), QUERN_ERROR_NULL_ARGUMENT);
+    cr_expect_eq(quern_live_write_json(live, (quern_sink){0}), QUERN_ERROR_NULL_ARGUMENT);
+    cr_expect_eq(quern_live_write_json(live, quern_sink_file(fopen("/dev/full", "wb"))), QUERN_ERROR_IO);
+}
+
 Test(live, a_circle_of_systems_changes_nothing)
 {
     put(game, "first");

@@ -246,6 +246,49 @@ Test(describe_json, edges_of_one_system)
                 quern_schedule_describe_edges(schedule, (quern_system){99}, true, quern_sink_file(stderr)));
 }
 
+/* One system is the same object as in the whole description, without not_in, and its terms are those of a query. */
+Test(describe_json, one_system)
+{
+    static char text[TEXT_BYTES];
+    quern_query_def query;
+    const char *sets[4];
+    quern_system_def def = reader_def("early", position);
+    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "flock"}));
+    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "empty"}));
+    def.sets[0] = "flock";
+    def.every = 3;
+    def.terms[1] = quern_term_without(velocity);
+    setup_system(schedule, &def);
+    setup_writer(schedule, "late", position);
+    cJSON *root = parsed(), *early = cJSON_Duplicate(system_of(root, 0, 0), 1);
+    cJSON_DeleteItemFromObject(early, "not_in");
+    const quern_system system = quern_schedule_find_system(schedule, "early");
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    must(quern_schedule_describe_system(schedule, system, quern_sink_text(&buffer)));
+    cJSON *one = cJSON_Parse(text);
+    cr_assert(cJSON_Compare(one, early, 1), "%s", text);
+    cJSON_Delete(one);
+    cJSON_Delete(early);
+    cJSON_Delete(root);
+    must(quern_schedule_get_system_query(schedule, system, &query));
+    cr_assert_str_eq(query.name, "early");
+    cr_assert(quern_component_equal(query.terms[1].component, velocity));
+    cr_assert_eq(query.terms[1].match, QUERN_MATCH_NONE);
+    cr_assert_eq(query.terms[2].match, 0);
+    cr_assert_eq(quern_schedule_list_sets(schedule, sets, 4), 2u);
+    cr_assert_str_eq(sets[0], "flock");
+    cr_assert_str_eq(sets[1], "empty");
+    cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 2u);
+    must_refuse(NULL_ARGUMENT, world,
+                quern_schedule_describe_system(NULL, system, quern_sink_file(stderr)));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_describe_system(schedule, system, (quern_sink){0}));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_describe_system(schedule, (quern_system){99}, quern_sink_file(stderr)));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_system_query(schedule, system, NULL));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_get_system_query(schedule, (quern_system){99}, &query));
+}
+
 Test(describe_json, up_terms_name_their_relation)
 {
     quern_relation relation;

@@ -2537,26 +2537,18 @@ class app : public world {
 
 /* --------------------------------------------------------------------------------------------- query */
 
-/** @cond internal */
-namespace detail {
+} // namespace quern
 
-template <typename T> struct is_up : std::false_type {
-};
-template <typename T> struct is_up<up<T>> : std::true_type {
-};
-template <typename T> struct is_up<up_nearest<T>> : std::true_type {
-};
+#include <quern/rows.hpp>
 
-/* The parameter of a lambda for an element of a query's list of types. */
-template <typename T>
-using query_item = std::conditional_t<std::is_pointer<T>::value || is_up<T>::value, T, T &>;
-
-} // namespace detail
-/** @endcond */
+namespace quern {
 
 /** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
  * pointer is optional, and up<T> is that of the target. Declare it after its world. */
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
+    using row_iterator = detail::row_iterator<std::tuple<T...>, std::index_sequence_for<T...>>;
+    using chunk_iterator = detail::chunk_iterator<std::tuple<T...>, std::index_sequence_for<T...>>;
+
   public:
     /** Options: with, without, any, disabled, changed, term, target, along. */
     template <typename... Options>
@@ -2605,6 +2597,30 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
         }
     }
+    /** @name Range-based loops
+     * A loop goes through the same rows as `each`, in the same order, with the same restrictions. It has no result: if it
+     * cannot begin, or ends early because the structure has changed, it throws, or ends the program with the message. A
+     * loop over rows(result) or chunks(result) stores the result instead.
+     *
+     * The elements are tuples: `for (auto [entity, position] : query)`. Components are references, optional ones
+     * pointers. The loop of a row is not vectorised, unlike that of `each` or of a chunk.
+     * @{ */
+    /** Begins a loop over rows. */
+    auto begin() const { return row_iterator(raw_, nullptr); }
+    /** Returns the end of all loops. */
+    detail::loop_end end() const { return {}; }
+    /** Returns a loop over rows that stores its result. */
+    detail::loop_range<row_iterator> rows(quern_result &out_result) const & { return {raw_, &out_result}; }
+    /** Returns a loop over views. Its elements have the columns of the entities and components: quern::column with an
+     * element per row, or none for an optional component that the entities lack. Those of up<T> are pointers. */
+    detail::loop_range<chunk_iterator> chunks() const & { return {raw_, nullptr}; }
+    /** Returns a loop over views that stores its result. */
+    detail::loop_range<chunk_iterator> chunks(quern_result &out_result) const &
+    {
+        return {raw_, &out_result};
+    }
+    /** @} */
+
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const
     {

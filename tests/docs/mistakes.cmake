@@ -73,6 +73,9 @@ expect_mistake("no reference" "app.add(\"a\", [](Position &) {}, quern::any<Tag 
 expect_mistake("capture nothing"
                "int x = 0; app.add(\"a\", [](Position &) {}, quern::run_if{[x](quern::context) { return x > 0; }})")
 
+expect_accepted("for (auto [entity, position] : query) { (void)entity; position.x = 1; }")
+expect_accepted("for (auto [entities, positions] : query.chunks()) { (void)entities; positions[0].x = 1; }")
+
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")
 set(registers "quern_result f(quern_world *world) { return QUERN_REGISTER(world, Position, ")

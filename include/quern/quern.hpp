@@ -172,6 +172,9 @@ template <typename T> struct hooks {
     }
 };
 
+/* Whether values of a type can be kept in a world. Specialised for objects that refer to one. */
+template <typename T> inline constexpr bool can_be_kept = true;
+
 /* Fills the members that definitions of components, resources and events share. */
 template <typename T, typename Def> Def define()
 {
@@ -335,6 +338,9 @@ template <typename T> class passed {
     static constexpr bool can_copy = std::is_copy_constructible<type>::value;
     static constexpr bool can_move = std::is_move_constructible<type>::value &&
                                      !std::is_lvalue_reference<T>::value && !std::is_const<T>::value;
+    static_assert(can_be_kept<type>,
+                  "quern: an object for an entity refers to a world: keep its quern_entity, which "
+                  "handle() returns");
     static_assert(
         can_copy || can_move,
         "quern: this type cannot be copied, so the world must take the value over: pass it by std::move");
@@ -409,6 +415,45 @@ template <typename... T> quern_result required_types<T...>::list(quern_world *wo
 
 /* ------------------------------------------------------------------------------------------ commands */
 
+/** Commands for one entity, also one that a command creates: `commands.create(Hull{}).relate(parent, ship)`. Each call
+ * records a command, as that of quern::commands with the same name, and returns the object; a command that fails is
+ * logged. An object converts to the handle of the entity. */
+class entity_commands {
+  public:
+    /** Makes an object for a recorder of the C interface. */
+    entity_commands(quern_commands *recorder, quern_entity entity) : recorder_(recorder), entity_(entity) {}
+    /** Returns the handle. */
+    quern_entity handle() const { return entity_; }
+    /** Returns the handle. */
+    operator quern_entity() const { return entity_; }
+    /** Sets a value. */
+    template <typename T> entity_commands set(T &&value) const;
+    /** Sets a copy of a value, whose type may be named. */
+    template <typename T> entity_commands set(const T &value) const;
+    /** Adds a component, default constructed. */
+    template <typename T> entity_commands add() const;
+    /** Removes a component. */
+    template <typename T> entity_commands remove() const;
+    /** Enables or disables a component. */
+    template <typename T> entity_commands set_enabled(bool enabled) const;
+    /** Enables or disables the entity. */
+    entity_commands set_enabled(bool enabled) const;
+    /** Sets the target in a relation, or adds one. */
+    entity_commands relate(quern_relation relation, quern_entity target) const;
+    /** Removes all targets in a relation. */
+    entity_commands unrelate(quern_relation relation) const;
+    /** Removes one target in a relation. */
+    entity_commands unrelate(quern_relation relation, quern_entity target) const;
+    /** Sets the name. */
+    entity_commands set_name(const char *name) const;
+    /** Destroys the entity. */
+    void destroy() const;
+
+  private:
+    quern_commands *recorder_;
+    quern_entity entity_;
+};
+
 /** The commands of a callback. A copy refers to the same commands. */
 class commands {
   public:
@@ -418,20 +463,22 @@ class commands {
     operator quern_commands *() const { return recorder_; }
 
     /** Records the creation of an entity with values; returns a provisional handle, null on failure. */
-    template <typename... T> quern_entity create(T &&...values)
+    template <typename... T> entity_commands create(T &&...values)
     {
         if constexpr (sizeof...(T) == 0) {
             quern_entity entity;
             (void)quern::check(quern_commands_create(recorder_, &entity));
-            return entity;
+            return {recorder_, entity};
         } else
             return create_passed(detail::passed<T>(values)...);
     }
     /** Records the creation of an entity with copies of values, whose types may be named. */
-    template <typename T, typename... U> quern_entity create(const T &value, const U &...values)
+    template <typename T, typename... U> entity_commands create(const T &value, const U &...values)
     {
         return create_passed(detail::passed<const T &>(value), detail::passed<const U &>(values)...);
     }
+    /** Returns the commands for one entity. */
+    entity_commands entity(quern_entity handle) const { return {recorder_, handle}; }
     /** Records that a value is set; see quern_commands_set. */
     template <typename T> quern_result set(quern_entity entity, T &&value)
     {
@@ -499,12 +546,11 @@ class commands {
     }
     /** Records an instance of a prefab; returns the provisional handle of its root, null on failure. See
      * quern_commands_spawn. */
-    quern_entity spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    entity_commands spawn(quern_prefab prefab, const quern_spawn_def &def = {})
     {
         quern_entity root = quern_entity_null();
-        return quern::check(quern_commands_spawn(recorder_, prefab, &def, &root)) == QUERN_OK
-                   ? root
-                   : quern_entity_null();
+        const quern_result result = quern::check(quern_commands_spawn(recorder_, prefab, &def, &root));
+        return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
     }
 
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
@@ -556,7 +602,7 @@ class commands {
         const quern_result result = find<T>(call, &component);
         return quern::check(result == QUERN_OK ? record(component) : result);
     }
-    template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
+    template <typename... T> entity_commands create_passed(detail::passed<T> &&...values)
     {
         static_assert(detail::all_differ<typename detail::passed<T>::type...>,
                       "quern: two values have the same type");
@@ -571,7 +617,7 @@ class commands {
             result = quern_commands_create_with(recorder_, components, addresses, sizeof...(T), &entity);
         (values.end(result == QUERN_OK), ...);
         (void)quern::check(result);
-        return entity;
+        return {recorder_, entity};
     }
     template <typename T> quern_result set_passed(quern_entity entity, detail::passed<T> &&value)
     {
@@ -586,6 +632,61 @@ class commands {
 
     quern_commands *recorder_;
 };
+
+template <typename T> entity_commands entity_commands::set(T &&value) const
+{
+    (void)commands(recorder_).set(entity_, std::forward<T>(value));
+    return *this;
+}
+template <typename T> entity_commands entity_commands::set(const T &value) const
+{
+    (void)commands(recorder_).set<T>(entity_, value);
+    return *this;
+}
+template <typename T> entity_commands entity_commands::add() const
+{
+    (void)commands(recorder_).add<T>(entity_);
+    return *this;
+}
+template <typename T> entity_commands entity_commands::remove() const
+{
+    (void)commands(recorder_).remove<T>(entity_);
+    return *this;
+}
+template <typename T> entity_commands entity_commands::set_enabled(bool enabled) const
+{
+    (void)commands(recorder_).set_enabled<T>(entity_, enabled);
+    return *this;
+}
+inline entity_commands entity_commands::set_enabled(bool enabled) const
+{
+    (void)commands(recorder_).set_enabled(entity_, enabled);
+    return *this;
+}
+inline entity_commands entity_commands::relate(quern_relation relation, quern_entity target) const
+{
+    (void)commands(recorder_).relate(entity_, relation, target);
+    return *this;
+}
+inline entity_commands entity_commands::unrelate(quern_relation relation) const
+{
+    (void)commands(recorder_).unrelate(entity_, relation);
+    return *this;
+}
+inline entity_commands entity_commands::unrelate(quern_relation relation, quern_entity target) const
+{
+    (void)commands(recorder_).unrelate(entity_, relation, target);
+    return *this;
+}
+inline entity_commands entity_commands::set_name(const char *name) const
+{
+    (void)commands(recorder_).set_name(entity_, name);
+    return *this;
+}
+inline void entity_commands::destroy() const
+{
+    (void)commands(recorder_).destroy(entity_);
+}
 
 /* ------------------------------------------------------------------------------------------- context */
 
@@ -1709,6 +1810,15 @@ template <typename F, typename... Options> constexpr mistake mistake_of_system(m
     return (is_option<Options> && ... && true) ? mistake::none : mistake::option;
 }
 
+/* Returns the result. Throws if it is a failure; or ends the program, if `ends`. */
+inline quern_result check_for(quern_result result, [[maybe_unused]] bool ends)
+{
+#ifndef QUERN_CPP_EXCEPTIONS
+    if (ends && result != QUERN_OK) quern__must_end("quern::app", nullptr, 0);
+#endif
+    return quern::check(result);
+}
+
 /* Owns what a C interface creates. */
 template <typename T, void destroy(T *)> class owner {
   public:
@@ -1732,13 +1842,7 @@ template <typename T, void destroy(T *)> class owner {
   protected:
     explicit owner(bool ends) : ends_(ends) {}
     explicit owner(T *raw) : raw_(raw) {}
-    quern_result check(quern_result result) const
-    {
-#ifndef QUERN_CPP_EXCEPTIONS
-        if (ends_ && result != QUERN_OK) quern__must_end("quern::app", nullptr, 0);
-#endif
-        return quern::check(result);
-    }
+    quern_result check(quern_result result) const { return detail::check_for(result, ends_); }
 
     T *raw_ = nullptr;
     bool ends_ = false;
@@ -1746,6 +1850,12 @@ template <typename T, void destroy(T *)> class owner {
 
 } // namespace detail
 /** @endcond */
+
+} // namespace quern
+
+#include <quern/entity.hpp>
+
+namespace quern {
 
 /* --------------------------------------------------------------------------------------------- world */
 
@@ -1830,21 +1940,23 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
 
     /** Creates an entity with the values; null on failure. */
-    template <typename... T> quern_entity create(T &&...values)
+    template <typename... T> entity_ref create(T &&...values)
     {
         if constexpr (sizeof...(T) == 0) {
             quern_entity entity = quern_entity_null();
             (void)check(quern_entity_create(raw_, &entity));
-            return entity;
+            return this->entity(entity);
         } else {
             return create_passed(detail::passed<T>(values)...);
         }
     }
     /** Creates an entity with copies of the values, whose types may be named; null on failure. */
-    template <typename T, typename... U> quern_entity create(const T &value, const U &...values)
+    template <typename T, typename... U> entity_ref create(const T &value, const U &...values)
     {
         return create_passed(detail::passed<const T &>(value), detail::passed<const U &>(values)...);
     }
+    /** Returns an object for an entity of the world. */
+    entity_ref entity(quern_entity handle) const { return {raw_, handle, ends_}; }
     /** Creates count entities. The lambda's parameters are `T &` of the components, already constructed; it is
      * called once per entity, in order. See quern_entity_create_filled. */
     template <typename F> QUERN__CPP_NODISCARD quern_result create_many(uint32_t count, F &&fill)
@@ -1920,6 +2032,8 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** Returns whether the entity is alive and enabled; see quern_entity_is_enabled. */
     bool is_enabled(quern_entity entity) const { return quern_entity_is_enabled(raw_, entity); }
+    /** Returns the tag of disabled entities; see quern_world_disabled_tag. Call it once before commands disable entities. */
+    quern_component disabled_tag() { return quern_world_disabled_tag(raw_); }
     /** Tells change filters that a value was changed through its address; see quern_entity_mark_changed. */
     template <typename T> QUERN__CPP_NODISCARD quern_result mark_changed(quern_entity entity)
     {
@@ -1933,18 +2047,18 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     /** Returns the name of an entity; nullptr if it has none. See quern_entity_name. */
     const char *name(quern_entity entity) const { return quern_entity_name(raw_, entity); }
     /** Returns the entity at a path of names; null if there is none. See quern_entity_find. */
-    quern_entity find(const char *path) const { return quern_entity_find(raw_, path); }
+    entity_ref find(const char *path) const { return entity(quern_entity_find(raw_, path)); }
     /** Returns the entity at a path below a parent; null if there is none. See quern_entity_find_child. */
-    quern_entity find(quern_entity parent, const char *path) const
+    entity_ref find(quern_entity parent, const char *path) const
     {
-        return quern_entity_find_child(raw_, parent, path);
+        return entity(quern_entity_find_child(raw_, parent, path));
     }
     /** Returns the relation of the hierarchy; see quern_world_parent. */
     quern_relation parent() { return quern_world_parent(raw_); }
     /** Returns the target of a source; null if there is none. See quern_entity_target. */
-    quern_entity target(quern_entity source, quern_relation relation) const
+    entity_ref target(quern_entity source, quern_relation relation) const
     {
-        return quern_entity_target(raw_, source, relation);
+        return entity(quern_entity_target(raw_, source, relation));
     }
     /** Returns the number of targets of a source; see quern_entity_target_count. */
     uint32_t target_count(quern_entity source, quern_relation relation) const
@@ -1990,11 +2104,11 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         return check(quern_prefab_capture(raw_, root, &captured)) == QUERN_OK ? captured : quern_prefab{};
     }
     /** Spawns an instance of a prefab, and returns its root; null on failure. See quern_prefab_spawn. */
-    quern_entity spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    entity_ref spawn(quern_prefab prefab, const quern_spawn_def &def = {})
     {
         quern_entity root = quern_entity_null();
-        return check(quern_prefab_spawn(raw_, prefab, &def, &root)) == QUERN_OK ? root
-                                                                                : quern_entity_null();
+        const quern_result result = check(quern_prefab_spawn(raw_, prefab, &def, &root));
+        return entity(result == QUERN_OK ? root : quern_entity_null());
     }
     /** Registers a relation; see quern_relation_register. Null on failure. */
     quern_relation relation(const quern_relation_def &def)
@@ -2082,7 +2196,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         value.end(result == QUERN_OK || result == QUERN_ERROR_LIMIT); /* LIMIT: published, then dropped */
         return check(result);
     }
-    template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
+    template <typename... T> entity_ref create_passed(detail::passed<T> &&...values)
     {
         static_assert(detail::all_differ<typename detail::passed<T>::type...>,
                       "quern: two values have the same type");
@@ -2095,7 +2209,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             result = quern_entity_create_with(raw_, components, addresses, sizeof...(T), &entity);
         (values.end(result == QUERN_OK), ...);
         (void)check(result);
-        return entity;
+        return this->entity(entity);
     }
 };
 
@@ -2448,6 +2562,35 @@ class app : public world {
 
     /** @name Calls of the world, whose results need not be read
      * @{ */
+    /** See quern::world::create. */
+    template <typename... T> app_entity_ref create(T &&...values)
+    {
+        return of_app(world::create(std::forward<T>(values)...));
+    }
+    /** See quern::world::create. */
+    template <typename T, typename... U> app_entity_ref create(const T &value, const U &...values)
+    {
+        return of_app(world::create<T, U...>(value, values...));
+    }
+    /** See quern::world::entity. */
+    app_entity_ref entity(quern_entity handle) const { return of_app(world::entity(handle)); }
+    /** See quern::world::find. */
+    app_entity_ref find(const char *path) const { return of_app(world::find(path)); }
+    /** See quern::world::find. */
+    app_entity_ref find(quern_entity parent, const char *path) const
+    {
+        return of_app(world::find(parent, path));
+    }
+    /** See quern::world::target. */
+    app_entity_ref target(quern_entity source, quern_relation relation) const
+    {
+        return of_app(world::target(source, relation));
+    }
+    /** See quern::world::spawn. */
+    app_entity_ref spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    {
+        return of_app(world::spawn(prefab, def));
+    }
     /** See quern::world::create_many. */
     template <typename F> quern_result create_many(uint32_t count, F &&fill)
     {
@@ -2529,6 +2672,11 @@ class app : public world {
     {
         /* Without a world there is no schedule: the message that quern_error_message returns remains that of the world. */
         if (raw_ != nullptr) schedule_ = quern::schedule(*this, schedule_def);
+    }
+
+    static app_entity_ref of_app(entity_ref entity)
+    {
+        return {entity.world(), entity.handle(), entity.ends_on_failure()};
     }
 
     quern::jobs jobs_;

@@ -94,7 +94,7 @@ if(CMAKE_CXX_COMPILER)
   target_compile_options(cpp_words17 PRIVATE -fno-exceptions -fno-rtti)
   target_compile_definitions(cpp_words20 PRIVATE QUERN_CPP_EXCEPTIONS)
   # The headers that quern.hpp includes.
-  foreach(name loops)
+  foreach(name entities loops)
     foreach(standard 17 20)
       set(test cpp_${name}${standard})
       add_executable(${test} cpp/${name}.cpp)
@@ -112,6 +112,14 @@ if(CMAKE_CXX_COMPILER)
   set_tests_properties(cpp_loops_end_with_the_message
                        PROPERTIES PASS_REGULAR_EXPRESSION
                                   "changed its structure.*; called by a loop over a quern::query\nended\n$")
+  set(mistakes get set dead)
+  set(messages "does not have component 'Number'.*called by quern::entity_ref::get" "not alive any more.*called by quern::app"
+               "is not alive.*called by quern::entity_ref::get")
+  foreach(mistake message IN ZIP_LISTS mistakes messages)
+    set(test cpp_entities_end_with_the_message_${mistake})
+    add_test(NAME ${test} COMMAND cpp_entities17 ${mistake})
+    set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${message}\nended\n$")
+  endforeach()
   # Types in two source files: of one program, and of a program and a shared library with hidden symbols.
   add_executable(cpp_files cpp/modules_main.cpp cpp/modules_other.cpp)
   add_library(cpp_module SHARED cpp/modules_other.cpp)

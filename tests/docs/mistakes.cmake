@@ -75,6 +75,13 @@ expect_mistake("capture nothing"
 
 expect_accepted("for (auto [entity, position] : query) { (void)entity; position.x = 1; }")
 expect_accepted("for (auto [entities, positions] : query.chunks()) { (void)entities; positions[0].x = 1; }")
+expect_accepted("app.create().set<Position>({1}); app.create().get<const Position>()")
+expect_mistake("no reference or pointer" "app.create().get<Position &>()")
+expect_mistake("no reference or pointer" "app.create().has<Position, Tag *>()")
+expect_mistake("a tag has no value" "app.create().get<Tag>()")
+expect_mistake("keep its quern_entity" "app.create().set(app.create())")
+expect_mistake("keep its quern_entity" "app.create(Position{1}, app.create())")
+expect_mistake("pass it by std::move" "app.create().set(owned)")
 
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")

@@ -2226,6 +2226,35 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     explicit jobs(uint32_t thread_count) : jobs(with_threads(thread_count)) {}
     /** Number of threads; see quern_jobs_thread_count. */
     uint32_t thread_count() const { return quern_jobs_thread_count(raw_); }
+    /** Returns the number of workers; see quern_jobs_worker_count. */
+    uint32_t worker_count() const { return quern_jobs_worker_count(raw_); }
+    /** Changes the number of threads; see quern_jobs_resize. */
+    QUERN__CPP_NODISCARD quern_result resize(uint32_t thread_count)
+    {
+        return check(quern_jobs_resize(raw_, thread_count));
+    }
+    /** Wakes idle workers; see quern_jobs_wake. */
+    void wake() { quern_jobs_wake(raw_); }
+    /** Runs the queued jobs that only this thread may run; see quern_jobs_run_caller_jobs. out_count may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result run_caller_jobs(uint32_t *out_count = nullptr)
+    {
+        return check(quern_jobs_run_caller_jobs(raw_, out_count));
+    }
+    /** Makes this thread a worker; see quern_jobs_register_thread. out_worker_index may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result register_thread(uint32_t *out_worker_index = nullptr)
+    {
+        return check(quern_jobs_register_thread(raw_, out_worker_index));
+    }
+    /** Ends that this thread is a worker; see quern_jobs_unregister_thread. */
+    QUERN__CPP_NODISCARD quern_result unregister_thread()
+    {
+        return check(quern_jobs_unregister_thread(raw_));
+    }
+    /** Writes what the workers do; see quern_jobs_describe. */
+    QUERN__CPP_NODISCARD quern_result describe(const quern_sink &sink) const
+    {
+        return check(quern_jobs_describe(raw_, sink));
+    }
     /** Calls the lambda `f(begin, end)`, or `f(begin, end, worker_index)`, for ranges of 0 to count - 1, on several threads,
      * and waits. It must not change what it captures, except at its own indices. See quern_jobs_parallel_for. */
     template <typename F>
@@ -2265,6 +2294,12 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
         return def;
     }
 };
+
+} // namespace quern
+
+#include <quern/tasks.hpp>
+
+namespace quern {
 
 /** A schedule, destroyed with the object. It owns copies of the lambdas of its systems. Declare it after its world. */
 class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {

@@ -45,6 +45,7 @@ OTHER_TESTS = {
     "include/quern/entity.hpp": r"^cpp_entities",
     "include/quern/quern.hpp": r"^(quern_hpp_cpp|cpp_apps|cpp_must|cpp_words|cpp_mistakes_)",
     "include/quern/rows.hpp": r"^cpp_loops",
+    "include/quern/tasks.hpp": r"^cpp_tasks",
     "inspect": "^inspect_answers$",
 }
 # Targets of those that have another name than their program.

@@ -29,6 +29,10 @@
  * quern::app end the program instead. If QUERN_CPP_EXCEPTIONS is defined before the header is included, all throw
  * quern::error. Exceptions must not leave a lambda that Quern calls: the program then ends (std::terminate).
  *
+ * Other headers, which a program includes if it needs them: <quern/tasks.hpp> submits jobs, forks and graphs;
+ * <quern/prefabs.hpp> describes prefabs; <quern/getters.hpp> has getters and refs; <quern/saves.hpp> has bytes in memory,
+ * sessions of archives, deltas and replays.
+ *
  * Threads: as the functions of the C interface that have the same names. */
 
 #include <quern/quern.h>
@@ -566,6 +570,47 @@ class commands {
             return quern_commands_set_view(recorder_, &view, rows, component, address);
         });
     }
+    /** Records that the entities of a view, or those in the chosen rows, each get a value of their own: that of their row in
+     * an array with view.count values. See quern_commands_set_view_values. */
+    template <typename T>
+    quern_result set_each(const quern_view &view, const T *values, const quern_view_rows *rows = nullptr)
+    {
+        static_assert(std::is_copy_constructible<T>::value && !std::is_empty<T>::value,
+                      "quern: the values are copied: this type is a tag, or has no copy constructor");
+        return with_component<T>("commands.set_each", [&](quern_component component) {
+            return quern_commands_set_view_values(recorder_, &view, rows, component, values);
+        });
+    }
+    /** Records that a value is combined with that of an entity: by QUERN_SUM, QUERN_MIN, QUERN_MAX, or by
+     * quern::world::combine. See quern_commands_accumulate. */
+    template <typename T>
+    quern_result accumulate(quern_entity entity, const T &value, quern_combine combine = QUERN_SUM)
+    {
+        return with_component<T>("commands.accumulate", [&](quern_component component) {
+            return quern_commands_accumulate(recorder_, entity, component, &value, combine);
+        });
+    }
+    /** Records the creation of count entities, with an array of count values for each component. out_entities receives
+     * their provisional handles, or is nullptr. See quern_commands_create_many. */
+    template <typename... T>
+    quern_result create_many(uint32_t count, quern_entity *out_entities, const T *...values)
+    {
+        static_assert(detail::all_differ<T...>, "quern: two arrays have the same type");
+        quern_component components[sizeof...(T) + 1], *component = components;
+        const void *const columns[] = {(std::is_empty<T>::value ? nullptr : values)..., nullptr};
+        quern_result result = QUERN_OK;
+        (void)((result = find<T>("commands.create_many", component++), result == QUERN_OK) && ...);
+        if (result == QUERN_OK)
+            result = quern_commands_create_many(recorder_, components, columns, sizeof...(T), count,
+                                                out_entities);
+        return quern::check(result);
+    }
+    /** Returns the provisional handle of a member of an instance that this callback has spawned; see
+     * quern_commands_spawned_member. */
+    entity_commands spawned_member(quern_prefab prefab, quern_entity root, uint32_t member) const
+    {
+        return {recorder_, quern_commands_spawned_member(recorder_, prefab, root, member)};
+    }
     /** Records that a component is added to a view; see quern_commands_add_view. */
     template <typename T> quern_result add(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
@@ -766,6 +811,39 @@ class context {
         for (; !quern_entity_is_null(source); source = quern_context_next_sibling(raw_, source, relation))
             call(source);
     }
+    /** Returns the number of targets of a source, as above; see quern_context_target_count. */
+    uint32_t target_count(quern_entity source, quern_relation relation) const
+    {
+        return quern_context_target_count(raw_, source, relation);
+    }
+    /** Calls the lambda with each target of a source, also in a relation with `many`, as above, in the order of
+     * quern_context_list_targets. */
+    template <typename F> void each_target(quern_entity source, quern_relation relation, F &&call) const
+    {
+        each_listed(quern_context_list_targets, source, relation, call);
+    }
+    /** Calls the lambda with each source of a target in a relation with `many`, as above, in the order of
+     * quern_context_list_sources. */
+    template <typename F>
+    void each_source_of_many(quern_entity target, quern_relation relation, F &&call) const
+    {
+        each_listed(quern_context_list_sources, target, relation, call);
+    }
+    /** Calls the lambda `f(index, const T &)` for each of count entities that has the component, declared by quern::lookup,
+     * in order. The search for all of them costs less than one by one; see quern_context_lookup_many. */
+    template <typename T, typename F>
+    void lookup_each(const quern_entity *entities, uint32_t count, F &&call) const
+    {
+        constexpr uint32_t block = 128;
+        const void *values[block];
+        const quern_component component = find<T>();
+        for (uint32_t first = 0; first < count; first += block) {
+            const uint32_t in_block = count - first < block ? count - first : block;
+            (void)quern_context_lookup_many(raw_, entities + first, in_block, component, values);
+            for (uint32_t i = 0; i < in_block; i++)
+                if (values[i] != nullptr) call(first + i, *static_cast<const T *>(values[i]));
+        }
+    }
     /** Calls the lambda with each event, a `const T &`, that was published since the system last ran, in order. The
      * event is declared by quern::reads_events. Refused as quern_context_events. */
     template <typename T, typename F> void each_event(F &&call) const
@@ -811,6 +889,21 @@ class context {
   private:
     template <typename> friend class emitter;
 
+    template <typename List, typename F>
+    void each_listed(List *list, quern_entity entity, quern_relation relation, F &call) const
+    {
+        quern_entity few[32];
+        std::vector<quern_entity> many;
+        const quern_entity *found = few;
+        const uint32_t count = list(raw_, entity, relation, few, 32);
+        if (count > 32) {
+            many.resize(count);
+            (void)list(raw_, entity, relation, many.data(), count);
+            found = many.data();
+        }
+        for (uint32_t i = 0; i < count; i++)
+            call(found[i]);
+    }
     template <typename T> quern_event find_event() const
     {
         const quern_world *const world = quern__context_world(raw_);
@@ -1859,6 +1952,57 @@ namespace quern {
 
 /* --------------------------------------------------------------------------------------------- world */
 
+/** Lets sources of a relation have several targets: an option of quern::world::relation. */
+struct many_option {
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.many = true; }
+};
+inline constexpr many_option many{}; /**< The option. */
+/** Keeps the order of the sources of a target. */
+struct ordered_option {
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.ordered = true; }
+};
+inline constexpr ordered_option ordered{}; /**< The option. */
+/** Makes a relation a forest with levels. */
+struct levels_option {
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.levels = true; }
+};
+inline constexpr levels_option with_levels{}; /**< The option. */
+/** What happens to a source when its target is destroyed. */
+struct on_target_destroyed {
+    quern_target_policy policy; /**< The policy. */
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.on_target_destroyed = policy; }
+};
+
+/** @cond internal */
+namespace detail {
+
+template <typename O, typename = void> inline constexpr bool is_relation_option = false;
+template <typename O>
+inline constexpr bool is_relation_option<
+    O, std::void_t<decltype(std::declval<const O &>().apply(std::declval<quern_relation_def &>()))>> = true;
+
+/* A lambda that captures nothing as the function of a combine. */
+template <typename T, typename F> quern_combine_def define_combine(const char *name)
+{
+    static_assert(
+        std::is_empty<F>::value && std::is_invocable<F &, T &, const T &>::value,
+        "quern: a combine is a lambda that captures nothing, with (T &value, const T &accumulated)");
+    quern_combine_def def{};
+    def.name = name;
+    def.function = [](void *value, const void *accumulated, void *) noexcept {
+        alignas(F) static unsigned char nothing[sizeof(F)];
+        (*reinterpret_cast<F *>(nothing))(*static_cast<T *>(value), *static_cast<const T *>(accumulated));
+    };
+    return def;
+}
+
+} // namespace detail
+/** @endcond */
+
 /** A world, destroyed with the object. Destroy queries, schedules and histories of the world before it: declare them
  * after it. */
 class world : public detail::owner<quern_world, quern_world_destroy> {
@@ -2157,6 +2301,100 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
              source = quern_entity_next_source(raw_, target, relation, source))
             call(source);
     }
+    /** Registers a relation by its name and options: quern::many, quern::ordered, quern::with_levels,
+     * quern::on_target_destroyed. Null on failure. */
+    template <typename... Options> quern_relation relation(const char *name, const Options &...options)
+    {
+        static_assert(
+            (detail::is_relation_option<Options> && ... && true),
+            "quern: the options of relations are quern::many, quern::ordered, quern::with_levels and "
+            "quern::on_target_destroyed");
+        quern_relation_def def{};
+        def.name = name;
+        if constexpr ((detail::is_relation_option<Options> && ... && true)) (options.apply(def), ...);
+        return relation(def);
+    }
+    /** Returns the relation with a name; null if there is none. See quern_relation_find. */
+    quern_relation find_relation(const char *name) const { return quern_relation_find(raw_, name); }
+    /** Relates sources[i] to targets[i], for count of them; see quern_entity_relate_many. */
+    QUERN__CPP_NODISCARD quern_result relate_many(const quern_entity *sources, quern_relation relation,
+                                                  const quern_entity *targets, uint32_t count)
+    {
+        return check(quern_entity_relate_many(raw_, sources, relation, targets, count));
+    }
+    /** Destroys entities; see quern_entity_destroy_many. */
+    QUERN__CPP_NODISCARD quern_result destroy_many(const quern_entity *entities, uint32_t count)
+    {
+        return check(quern_entity_destroy_many(raw_, entities, count));
+    }
+    /** Enables or disables a component of entities; see quern_entity_set_component_enabled_many. */
+    template <typename T>
+    QUERN__CPP_NODISCARD quern_result set_enabled_many(const quern_entity *entities, uint32_t count,
+                                                       bool enabled)
+    {
+        return check(
+            quern_entity_set_component_enabled_many(raw_, entities, count, component<T>(), enabled));
+    }
+    /** Spawns instances of a prefab; out_roots has room for their roots, and out_members for all members, or is nullptr.
+     * See quern_prefab_spawn_many. */
+    QUERN__CPP_NODISCARD quern_result spawn_many(quern_prefab prefab, uint32_t count,
+                                                 const quern_spawn_def &def = {},
+                                                 quern_entity *out_roots = nullptr,
+                                                 quern_entity *out_members = nullptr)
+    {
+        return check(quern_prefab_spawn_many(raw_, prefab, count, &def, out_roots, out_members));
+    }
+    /** Destroys a prefab; see quern_prefab_destroy. */
+    QUERN__CPP_NODISCARD quern_result destroy_prefab(quern_prefab prefab)
+    {
+        return check(quern_prefab_destroy(raw_, prefab));
+    }
+    /** Returns the number of members of a prefab; see quern_prefab_member_count. */
+    uint32_t member_count(quern_prefab prefab) const { return quern_prefab_member_count(raw_, prefab); }
+    /** Returns the index of the member at a path of names; QUERN_NO_MEMBER if there is none. See
+     * quern_prefab_find_member. */
+    uint32_t find_member(quern_prefab prefab, const char *path) const
+    {
+        return quern_prefab_find_member(raw_, prefab, path);
+    }
+    /** Returns the index of the member in a slot; QUERN_NO_MEMBER if there is none. See quern_prefab_find_slot. */
+    uint32_t find_member(quern_prefab prefab, quern_component slot) const
+    {
+        return quern_prefab_find_slot(raw_, prefab, slot);
+    }
+    /** Returns whether the roots of instances are enabled; see quern_prefab_is_enabled. */
+    bool is_enabled(quern_prefab prefab) const { return quern_prefab_is_enabled(raw_, prefab); }
+    /** Registers a slot of prefabs; null on failure. See quern_prefab_slot_register. */
+    quern_component prefab_slot(const char *name)
+    {
+        quern_component slot{};
+        return check(quern_prefab_slot_register(raw_, name, &slot)) == QUERN_OK ? slot : quern_component{};
+    }
+    /** Registers how accumulated values are combined, for quern::commands::accumulate, by a lambda
+     * `f(T &value, const T &accumulated)` that captures nothing. Null on failure. See quern_combine_register. */
+    template <typename T, typename F> quern_combine combine(const char *name, F)
+    {
+        quern_combine found{};
+        const quern_combine_def def = detail::define_combine<T, F>(name);
+        return check(quern_combine_register(raw_, &def, &found)) == QUERN_OK ? found : quern_combine{};
+    }
+    /** Gives a registered combine another lambda; see quern_combine_redefine. */
+    template <typename T, typename F> quern_combine redefine_combine(const char *name, F)
+    {
+        quern_combine found{};
+        const quern_combine_def def = detail::define_combine<T, F>(name);
+        return check(quern_combine_redefine(raw_, &def, &found)) == QUERN_OK ? found : quern_combine{};
+    }
+    /** Returns the hash of the entities with ids in a component, which does not depend on handles; see
+     * quern_world_hash_by. */
+    template <typename T> uint64_t hash_by() { return quern_world_hash_by(raw_, component<T>()); }
+    /** Returns a number that changes with each restore; see quern_world_restore_count. */
+    uint64_t restore_count() const { return quern_world_restore_count(raw_); }
+    /** Removes archetypes without rows; see quern_world_remove_empty_archetypes. out_count may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result remove_empty_archetypes(uint32_t *out_count = nullptr)
+    {
+        return check(quern_world_remove_empty_archetypes(raw_, out_count));
+    }
     /** Publishes an event immediately. */
     template <typename T> QUERN__CPP_NODISCARD quern_result emit(T &&value)
     {
@@ -2169,6 +2407,18 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** The commands of code between frames; see quern_world_commands. */
     quern::commands commands() { return quern_world_commands(raw_); }
+    /** Drops the commands of code between frames; see quern_world_discard_commands. */
+    QUERN__CPP_NODISCARD quern_result discard_commands()
+    {
+        return check(quern_world_discard_commands(raw_));
+    }
+    /** Returns what the last flush did; see quern_world_get_flush_stats. */
+    quern_flush_stats flush_stats() const
+    {
+        quern_flush_stats stats{};
+        (void)check(quern_world_get_flush_stats(raw_, &stats));
+        return stats;
+    }
     /** Applies the commands of code between frames; see quern_world_flush. */
     QUERN__CPP_NODISCARD quern_result flush() { return check(quern_world_flush(raw_)); }
 
@@ -2295,12 +2545,6 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     }
 };
 
-} // namespace quern
-
-#include <quern/tasks.hpp>
-
-namespace quern {
-
 /** A schedule, destroyed with the object. It owns copies of the lambdas of its systems. Declare it after its world. */
 class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
   public:
@@ -2411,6 +2655,26 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         const quern_result result = quern_schedule_remove_system(raw_, system);
         if (result == QUERN_OK) forget_callback(system, callbacks_.size());
         return check(result);
+    }
+    /** Moves a system behind another in the order of registration; see quern_schedule_move_system. */
+    QUERN__CPP_NODISCARD quern_result move_system(quern_system system, quern_system previous)
+    {
+        return check(quern_schedule_move_system(raw_, system, previous));
+    }
+    /** Returns the system before another in the order of registration; null for the first. See
+     * quern_schedule_previous_system. */
+    quern_system previous_system(quern_system system) const
+    {
+        return quern_schedule_previous_system(raw_, system);
+    }
+    /** Returns the number of commands that the last frame dropped; see quern_schedule_dropped_command_count. */
+    uint32_t dropped_command_count() const { return quern_schedule_dropped_command_count(raw_); }
+    /** Returns the number of commands of a failed frame that wait; see quern_schedule_kept_command_count. */
+    uint64_t kept_command_count() const { return quern_schedule_kept_command_count(raw_); }
+    /** Drops the commands of a failed frame; see quern_schedule_discard_commands. */
+    QUERN__CPP_NODISCARD quern_result discard_commands()
+    {
+        return check(quern_schedule_discard_commands(raw_));
     }
     /** Adds a set of systems; see quern_schedule_add_set. */
     QUERN__CPP_NODISCARD quern_result add_set(const quern_set_def &def)
@@ -2683,6 +2947,33 @@ class app : public world {
     }
     /** See quern::world::set_name. */
     quern_result set_name(quern_entity entity, const char *name) { return world::set_name(entity, name); }
+    /** See quern::world::relate_many. */
+    quern_result relate_many(const quern_entity *sources, quern_relation relation,
+                             const quern_entity *targets, uint32_t count)
+    {
+        return world::relate_many(sources, relation, targets, count);
+    }
+    /** See quern::world::destroy_many. */
+    quern_result destroy_many(const quern_entity *entities, uint32_t count)
+    {
+        return world::destroy_many(entities, count);
+    }
+    /** See quern::world::set_enabled_many. */
+    template <typename T>
+    quern_result set_enabled_many(const quern_entity *entities, uint32_t count, bool enabled)
+    {
+        return world::set_enabled_many<T>(entities, count, enabled);
+    }
+    /** See quern::world::spawn_many. */
+    quern_result spawn_many(quern_prefab prefab, uint32_t count, const quern_spawn_def &def = {},
+                            quern_entity *out_roots = nullptr, quern_entity *out_members = nullptr)
+    {
+        return world::spawn_many(prefab, count, def, out_roots, out_members);
+    }
+    /** See quern::world::destroy_prefab. */
+    quern_result destroy_prefab(quern_prefab prefab) { return world::destroy_prefab(prefab); }
+    /** See quern::world::discard_commands. */
+    quern_result discard_commands() { return world::discard_commands(); }
     /** See quern::world::save. */
     quern_result save(const quern_sink &sink, const quern_save_def &def = {})
     {
@@ -2750,6 +3041,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
                 (void)((result = options.apply(world, def.terms), result == QUERN_OK) && ...);
             if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
             (void)check(result);
+            world_ = world;
         }
     }
     /** Number of entities; see quern_query_count. */
@@ -2759,6 +3051,36 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     {
         return check(quern_query_set_target(raw_, target));
     }
+    /** Adds a component, default constructed, to all entities of the query that lack it; see quern_entity_add_matching.
+     * out_count may be nullptr. */
+    template <typename A> QUERN__CPP_NODISCARD quern_result add_to_all(uint64_t *out_count = nullptr)
+    {
+        static_assert(std::is_default_constructible<A>::value,
+                      "quern: this type has no default constructor: pass a value");
+        return check(with_component<A>([&](quern_component component) {
+            return quern_entity_add_matching(raw_, component, nullptr, out_count);
+        }));
+    }
+    /** Adds a component with copies of a value to all entities of the query that lack it. */
+    template <typename A>
+    QUERN__CPP_NODISCARD quern_result add_to_all(const A &value, uint64_t *out_count = nullptr)
+    {
+        static_assert(
+            std::is_copy_constructible<A>::value && !std::is_empty<A>::value,
+            "quern: the value is copied to all entities, so its type has a copy constructor and is no tag");
+        return check(with_component<A>([&](quern_component component) {
+            return quern_entity_add_matching(raw_, component, &value, out_count);
+        }));
+    }
+    /** Removes a component of all entities of the query; see quern_entity_remove_matching. */
+    template <typename A> QUERN__CPP_NODISCARD quern_result remove_from_all(uint64_t *out_count = nullptr)
+    {
+        return check(with_component<A>([&](quern_component component) {
+            return quern_entity_remove_matching(raw_, component, out_count);
+        }));
+    }
+    /** Returns the number of views; see quern_query_view_count. */
+    uint32_t view_count() const { return quern_query_view_count(raw_); }
     /** Destroys all entities of the query; see quern_entity_destroy_matching. out_count may be nullptr. */
     QUERN__CPP_NODISCARD quern_result destroy_all(uint64_t *out_count = nullptr)
     {
@@ -2815,6 +3137,16 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
         else
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
     }
+
+  private:
+    template <typename A, typename F> quern_result with_component(F &&call)
+    {
+        quern_component component;
+        const quern_result result = detail::find_component<A>(world_, &component);
+        return result == QUERN_OK ? call(component) : result;
+    }
+
+    quern_world *world_ = nullptr;
 };
 
 /** Reads events of one type outside of systems; destroyed with the object. It sees the events that are published after its
@@ -2895,6 +3227,26 @@ class history : public detail::owner<quern_history, quern_history_destroy> {
     QUERN__CPP_NODISCARD quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
     {
         return check(quern_history_save(raw_, frame, jobs));
+    }
+    /** Stores the numbers of the oldest and the newest kept frame, and returns whether there is one; see
+     * quern_history_get_frames. */
+    bool frames(uint64_t &out_oldest, uint64_t &out_newest) const
+    {
+        return quern_history_get_frames(raw_, &out_oldest, &out_newest);
+    }
+    /** Returns the numbers of the kept frames in ascending order; see quern_history_list_frames. */
+    template <typename Number = uint64_t> std::vector<Number> list_frames() const
+    {
+        std::vector<Number> frames(quern_history_list_frames(raw_, nullptr, 0));
+        (void)quern_history_list_frames(raw_, frames.data(), static_cast<uint32_t>(frames.size()));
+        return frames;
+    }
+    /** Returns the statistics; see quern_history_get_stats. */
+    quern_history_stats stats() const
+    {
+        quern_history_stats stats{};
+        (void)check(quern_history_get_stats(raw_, &stats));
+        return stats;
     }
     /** Restores a frame; see quern_history_restore. */
     QUERN__CPP_NODISCARD quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)

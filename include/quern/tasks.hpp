@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_QUERN_HPP
-#include <quern/quern.hpp> /* includes this header behind quern::jobs */
-#elif !defined(QUERN_TASKS_HPP)
+#ifndef QUERN_TASKS_HPP
 #define QUERN_TASKS_HPP
 
 /** @file
@@ -11,6 +9,8 @@
  *     quern::tasks tasks(jobs);
  *     quern::must(tasks.submit([text = std::move(text)] { write(text); }));
  *     quern::must(tasks.wait()); */
+
+#include <quern/quern.hpp>
 
 #include <atomic>
 
@@ -125,6 +125,38 @@ template <typename F> class kept_lambda : public kept_call {
   private:
     bool is_released_ = false;
     alignas(F) unsigned char bytes_[sizeof(F)];
+};
+
+/* Owns lambdas. A vector of pointers would cost every program a tenth of the time in which this header compiles. */
+class kept_list {
+  public:
+    kept_list() = default;
+    kept_list(kept_list &&other) noexcept : first_(std::exchange(other.first_, nullptr)) {}
+    kept_list &operator=(kept_list &&other) noexcept
+    {
+        std::swap(first_, other.first_);
+        return *this;
+    }
+    ~kept_list() { clear(); }
+    void push(kept_call *call)
+    {
+        call->next = first_;
+        first_ = call;
+    }
+    void pop()
+    {
+        kept_call *const call = first_;
+        first_ = call->next;
+        delete call;
+    }
+    void clear()
+    {
+        while (first_ != nullptr)
+            pop();
+    }
+
+  private:
+    kept_call *first_ = nullptr;
 };
 
 inline quern_result no_room_for_lambda(const char *call)
@@ -448,11 +480,11 @@ class graph : public detail::owner<quern_graph, quern_graph_destroy> {
             (void)check(detail::no_room_for_lambda("quern::graph::add"));
             return no_node;
         }
-        kept_.emplace_back(lambda);
+        kept_.push(lambda);
         (detail::apply_task(options, def), ...);
         def->user_data = lambda->get();
         const uint32_t node = add_node(def);
-        if (node == no_node) kept_.pop_back();
+        if (node == no_node) kept_.pop();
         return node;
     }
     uint32_t add_node(const quern_graph_node_def *def)
@@ -461,7 +493,7 @@ class graph : public detail::owner<quern_graph, quern_graph_destroy> {
         return check(quern_graph_add_node(raw_, def, &node)) == QUERN_OK ? node : no_node;
     }
 
-    std::vector<std::unique_ptr<detail::kept_call>> kept_;
+    detail::kept_list kept_;
 };
 
 } // namespace quern

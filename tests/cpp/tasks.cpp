@@ -5,6 +5,8 @@
 
 #include "expect.h"
 
+#include <quern/tasks.hpp>
+
 #include <array>
 #include <atomic>
 #include <memory>

@@ -43,6 +43,9 @@ COPY_EXCLUDES = ("build", ".git")
 OTHER_TESTS = {
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked)$",
     "include/quern/entity.hpp": r"^cpp_entities",
+    "include/quern/getters.hpp": r"^cpp_objects",
+    "include/quern/prefabs.hpp": r"^cpp_objects",
+    "include/quern/saves.hpp": r"^cpp_objects",
     "include/quern/quern.hpp": r"^(quern_hpp_cpp|cpp_apps|cpp_must|cpp_words|cpp_mistakes_)",
     "include/quern/rows.hpp": r"^cpp_loops",
     "include/quern/tasks.hpp": r"^cpp_tasks",

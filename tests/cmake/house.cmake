@@ -120,6 +120,21 @@ if(CMAKE_CXX_COMPILER)
     add_test(NAME ${test} COMMAND cpp_entities17 ${mistake})
     set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${message}\nended\n$")
   endforeach()
+  # The programs of the page by subject.
+  foreach(subject queries entities resources events commands relations prefabs reactions history jobs)
+    set(target cpp_subject_${subject})
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/examples/cpp/${subject}.cpp)
+    quern_configure_target(${target})
+    set_target_properties(${target} PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
+    target_link_libraries(${target} PRIVATE quern_static)
+    set(page ${PROJECT_SOURCE_DIR}/docs/cpp/subjects.md)
+    add_test(NAME ${target}_is_quoted
+             COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${page} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/cpp/${subject}.cpp -P
+                     ${CMAKE_CURRENT_SOURCE_DIR}/docs/quote.cmake)
+    add_test(NAME ${target}_prints COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${page} -DPROGRAM=$<TARGET_FILE:${target}> -P
+                                           ${CMAKE_CURRENT_SOURCE_DIR}/docs/output.cmake)
+    quern_guard_test(${target}_prints)
+  endforeach()
   # Types in two source files: of one program, and of a program and a shared library with hidden symbols.
   add_executable(cpp_files cpp/modules_main.cpp cpp/modules_other.cpp)
   add_library(cpp_module SHARED cpp/modules_other.cpp)

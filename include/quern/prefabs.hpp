@@ -53,7 +53,7 @@ template <typename = void> class basic_blueprint {
                           "quern: a prefab copies its values: this type has no copy constructor");
             if constexpr (std::is_empty<T>::value) {
                 owner_->add_value(index_, owner_->template component<T>(), nullptr);
-            } else {
+            } else if constexpr (std::is_copy_constructible<T>::value) {
                 auto kept = std::make_unique<detail::kept_value_of<T>>(value);
                 const void *const address = &kept->value;
                 owner_->kept_.push_back(std::move(kept));

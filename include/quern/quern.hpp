@@ -3119,6 +3119,13 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     /** Returns a loop over views. Its elements have the columns of the entities and components: quern::column with an
      * element per row, or none for an optional component that the entities lack. Those of up<T> are pointers. */
     detail::loop_range<chunk_iterator> chunks() const & { return {raw_, nullptr}; }
+    /** Refuses a query without a name, which would end before the loop. */
+    template <typename Q = query> detail::loop_range<chunk_iterator> chunks() const &&
+    {
+        static_assert(!std::is_same<Q, query>::value,
+                      "quern: this query ends before the loop over its chunks: give it a name");
+        return {raw_, nullptr};
+    }
     /** Returns a loop over views that stores its result. */
     detail::loop_range<chunk_iterator> chunks(quern_result &out_result) const &
     {

@@ -70,11 +70,19 @@ inline constexpr bool is_task_option<
     O, Def,
     std::void_t<decltype(detail::apply_task(std::declval<const O &>(), static_cast<Def *>(nullptr)))>> =
     true;
-template <typename Def, typename... Options> constexpr void expect_task_options()
+template <typename Def, typename... Options>
+inline constexpr bool are_task_options = (is_task_option<Options, Def> && ... && true);
+/* Applies options to a definition. */
+template <typename Def, typename... Options>
+void apply_task_options([[maybe_unused]] Def *def, const Options &...options)
 {
-    static_assert((is_task_option<Options, Def> && ... && true),
+    static_assert(are_task_options<Def, Options...>,
                   "quern: the options of tasks are quern::task_name, quern::priority, quern::on_worker and "
                   "quern::after_tasks; loops have no worker, and runs of graphs only quern::after_tasks");
+    if constexpr (are_task_options<Def, Options...>)
+        (detail::apply_task(options, def), ...);
+    else
+        ((void)options, ...);
 }
 
 /* Calls a lambda for the items begin to end - 1. */
@@ -316,10 +324,9 @@ class tasks {
     }
     template <typename Def, typename... Options> void define(Def *def, const Options &...options)
     {
-        detail::expect_task_options<Def, Options...>();
         def->counter = &counter_;
         def->cancel = &cancel_;
-        (detail::apply_task(options, def), ...);
+        detail::apply_task_options(def, options...);
     }
     /* Tasks of the group may submit at the same time. Relaxed: the list is read after a wait for all of them. */
     void keep(detail::kept_call *lambda)
@@ -474,14 +481,13 @@ class graph : public detail::owner<quern_graph, quern_graph_destroy> {
     uint32_t add_kept(quern_graph_node_def *def, F &&f, const Options &...options)
     {
         using kept = detail::kept_lambda<std::decay_t<F>>;
-        detail::expect_task_options<quern_graph_node_def, Options...>();
         kept *const lambda = new (std::nothrow) kept(std::forward<F>(f));
         if (lambda == nullptr) {
             (void)check(detail::no_room_for_lambda("quern::graph::add"));
             return no_node;
         }
         kept_.push(lambda);
-        (detail::apply_task(options, def), ...);
+        detail::apply_task_options(def, options...);
         def->user_data = lambda->get();
         const uint32_t node = add_node(def);
         if (node == no_node) kept_.pop();

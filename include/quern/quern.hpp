@@ -29,6 +29,10 @@
  * quern::app end the program instead. If QUERN_CPP_EXCEPTIONS is defined before the header is included, all throw
  * quern::error. Exceptions must not leave a lambda that Quern calls: the program then ends (std::terminate).
  *
+ * Other headers, which a program includes if it needs them: <quern/tasks.hpp> submits jobs, forks and graphs;
+ * <quern/prefabs.hpp> describes prefabs; <quern/getters.hpp> has getters and refs; <quern/saves.hpp> has bytes in memory,
+ * sessions of archives, deltas and replays.
+ *
  * Threads: as the functions of the C interface that have the same names. */
 
 #include <quern/quern.h>
@@ -171,6 +175,9 @@ template <typename T> struct hooks {
             (static_cast<T *>(values) + i)->~T();
     }
 };
+
+/* Whether values of a type can be kept in a world. Specialised for objects that refer to one. */
+template <typename T> inline constexpr bool can_be_kept = true;
 
 /* Fills the members that definitions of components, resources and events share. */
 template <typename T, typename Def> Def define()
@@ -335,6 +342,9 @@ template <typename T> class passed {
     static constexpr bool can_copy = std::is_copy_constructible<type>::value;
     static constexpr bool can_move = std::is_move_constructible<type>::value &&
                                      !std::is_lvalue_reference<T>::value && !std::is_const<T>::value;
+    static_assert(can_be_kept<type>,
+                  "quern: an object for an entity refers to a world: keep its quern_entity, which "
+                  "handle() returns");
     static_assert(
         can_copy || can_move,
         "quern: this type cannot be copied, so the world must take the value over: pass it by std::move");
@@ -409,6 +419,45 @@ template <typename... T> quern_result required_types<T...>::list(quern_world *wo
 
 /* ------------------------------------------------------------------------------------------ commands */
 
+/** Commands for one entity, also one that a command creates: `commands.create(Hull{}).relate(parent, ship)`. Each call
+ * records a command, as that of quern::commands with the same name, and returns the object; a command that fails is
+ * logged. An object converts to the handle of the entity. */
+class entity_commands {
+  public:
+    /** Makes an object for a recorder of the C interface. */
+    entity_commands(quern_commands *recorder, quern_entity entity) : recorder_(recorder), entity_(entity) {}
+    /** Returns the handle. */
+    quern_entity handle() const { return entity_; }
+    /** Returns the handle. */
+    operator quern_entity() const { return entity_; }
+    /** Sets a value. */
+    template <typename T> entity_commands set(T &&value) const;
+    /** Sets a copy of a value, whose type may be named. */
+    template <typename T> entity_commands set(const T &value) const;
+    /** Adds a component, default constructed. */
+    template <typename T> entity_commands add() const;
+    /** Removes a component. */
+    template <typename T> entity_commands remove() const;
+    /** Enables or disables a component. */
+    template <typename T> entity_commands set_enabled(bool enabled) const;
+    /** Enables or disables the entity. */
+    entity_commands set_enabled(bool enabled) const;
+    /** Sets the target in a relation, or adds one. */
+    entity_commands relate(quern_relation relation, quern_entity target) const;
+    /** Removes all targets in a relation. */
+    entity_commands unrelate(quern_relation relation) const;
+    /** Removes one target in a relation. */
+    entity_commands unrelate(quern_relation relation, quern_entity target) const;
+    /** Sets the name. */
+    entity_commands set_name(const char *name) const;
+    /** Destroys the entity. */
+    void destroy() const;
+
+  private:
+    quern_commands *recorder_;
+    quern_entity entity_;
+};
+
 /** The commands of a callback. A copy refers to the same commands. */
 class commands {
   public:
@@ -418,20 +467,22 @@ class commands {
     operator quern_commands *() const { return recorder_; }
 
     /** Records the creation of an entity with values; returns a provisional handle, null on failure. */
-    template <typename... T> quern_entity create(T &&...values)
+    template <typename... T> entity_commands create(T &&...values)
     {
         if constexpr (sizeof...(T) == 0) {
             quern_entity entity;
             (void)quern::check(quern_commands_create(recorder_, &entity));
-            return entity;
+            return {recorder_, entity};
         } else
             return create_passed(detail::passed<T>(values)...);
     }
     /** Records the creation of an entity with copies of values, whose types may be named. */
-    template <typename T, typename... U> quern_entity create(const T &value, const U &...values)
+    template <typename T, typename... U> entity_commands create(const T &value, const U &...values)
     {
         return create_passed(detail::passed<const T &>(value), detail::passed<const U &>(values)...);
     }
+    /** Returns the commands for one entity. */
+    entity_commands entity(quern_entity handle) const { return {recorder_, handle}; }
     /** Records that a value is set; see quern_commands_set. */
     template <typename T> quern_result set(quern_entity entity, T &&value)
     {
@@ -499,12 +550,11 @@ class commands {
     }
     /** Records an instance of a prefab; returns the provisional handle of its root, null on failure. See
      * quern_commands_spawn. */
-    quern_entity spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    entity_commands spawn(quern_prefab prefab, const quern_spawn_def &def = {})
     {
         quern_entity root = quern_entity_null();
-        return quern::check(quern_commands_spawn(recorder_, prefab, &def, &root)) == QUERN_OK
-                   ? root
-                   : quern_entity_null();
+        const quern_result result = quern::check(quern_commands_spawn(recorder_, prefab, &def, &root));
+        return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
     }
 
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
@@ -519,6 +569,47 @@ class commands {
         return with_component<T>("commands.set", [&](quern_component component) {
             return quern_commands_set_view(recorder_, &view, rows, component, address);
         });
+    }
+    /** Records that the entities of a view, or those in the chosen rows, each get a value of their own: that of their row in
+     * an array with view.count values. See quern_commands_set_view_values. */
+    template <typename T>
+    quern_result set_each(const quern_view &view, const T *values, const quern_view_rows *rows = nullptr)
+    {
+        static_assert(std::is_copy_constructible<T>::value && !std::is_empty<T>::value,
+                      "quern: the values are copied: this type is a tag, or has no copy constructor");
+        return with_component<T>("commands.set_each", [&](quern_component component) {
+            return quern_commands_set_view_values(recorder_, &view, rows, component, values);
+        });
+    }
+    /** Records that a value is combined with that of an entity: by QUERN_SUM, QUERN_MIN, QUERN_MAX, or by
+     * quern::world::combine. See quern_commands_accumulate. */
+    template <typename T>
+    quern_result accumulate(quern_entity entity, const T &value, quern_combine combine = QUERN_SUM)
+    {
+        return with_component<T>("commands.accumulate", [&](quern_component component) {
+            return quern_commands_accumulate(recorder_, entity, component, &value, combine);
+        });
+    }
+    /** Records the creation of count entities, with an array of count values for each component. out_entities receives
+     * their provisional handles, or is nullptr. See quern_commands_create_many. */
+    template <typename... T>
+    quern_result create_many(uint32_t count, quern_entity *out_entities, const T *...values)
+    {
+        static_assert(detail::all_differ<T...>, "quern: two arrays have the same type");
+        quern_component components[sizeof...(T) + 1], *component = components;
+        const void *const columns[] = {(std::is_empty<T>::value ? nullptr : values)..., nullptr};
+        quern_result result = QUERN_OK;
+        (void)((result = find<T>("commands.create_many", component++), result == QUERN_OK) && ...);
+        if (result == QUERN_OK)
+            result = quern_commands_create_many(recorder_, components, columns, sizeof...(T), count,
+                                                out_entities);
+        return quern::check(result);
+    }
+    /** Returns the provisional handle of a member of an instance that this callback has spawned; see
+     * quern_commands_spawned_member. */
+    entity_commands spawned_member(quern_prefab prefab, quern_entity root, uint32_t member) const
+    {
+        return {recorder_, quern_commands_spawned_member(recorder_, prefab, root, member)};
     }
     /** Records that a component is added to a view; see quern_commands_add_view. */
     template <typename T> quern_result add(const quern_view &view, const quern_view_rows *rows = nullptr)
@@ -556,7 +647,7 @@ class commands {
         const quern_result result = find<T>(call, &component);
         return quern::check(result == QUERN_OK ? record(component) : result);
     }
-    template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
+    template <typename... T> entity_commands create_passed(detail::passed<T> &&...values)
     {
         static_assert(detail::all_differ<typename detail::passed<T>::type...>,
                       "quern: two values have the same type");
@@ -571,7 +662,7 @@ class commands {
             result = quern_commands_create_with(recorder_, components, addresses, sizeof...(T), &entity);
         (values.end(result == QUERN_OK), ...);
         (void)quern::check(result);
-        return entity;
+        return {recorder_, entity};
     }
     template <typename T> quern_result set_passed(quern_entity entity, detail::passed<T> &&value)
     {
@@ -586,6 +677,61 @@ class commands {
 
     quern_commands *recorder_;
 };
+
+template <typename T> entity_commands entity_commands::set(T &&value) const
+{
+    (void)commands(recorder_).set(entity_, std::forward<T>(value));
+    return *this;
+}
+template <typename T> entity_commands entity_commands::set(const T &value) const
+{
+    (void)commands(recorder_).set<T>(entity_, value);
+    return *this;
+}
+template <typename T> entity_commands entity_commands::add() const
+{
+    (void)commands(recorder_).add<T>(entity_);
+    return *this;
+}
+template <typename T> entity_commands entity_commands::remove() const
+{
+    (void)commands(recorder_).remove<T>(entity_);
+    return *this;
+}
+template <typename T> entity_commands entity_commands::set_enabled(bool enabled) const
+{
+    (void)commands(recorder_).set_enabled<T>(entity_, enabled);
+    return *this;
+}
+inline entity_commands entity_commands::set_enabled(bool enabled) const
+{
+    (void)commands(recorder_).set_enabled(entity_, enabled);
+    return *this;
+}
+inline entity_commands entity_commands::relate(quern_relation relation, quern_entity target) const
+{
+    (void)commands(recorder_).relate(entity_, relation, target);
+    return *this;
+}
+inline entity_commands entity_commands::unrelate(quern_relation relation) const
+{
+    (void)commands(recorder_).unrelate(entity_, relation);
+    return *this;
+}
+inline entity_commands entity_commands::unrelate(quern_relation relation, quern_entity target) const
+{
+    (void)commands(recorder_).unrelate(entity_, relation, target);
+    return *this;
+}
+inline entity_commands entity_commands::set_name(const char *name) const
+{
+    (void)commands(recorder_).set_name(entity_, name);
+    return *this;
+}
+inline void entity_commands::destroy() const
+{
+    (void)commands(recorder_).destroy(entity_);
+}
 
 /* ------------------------------------------------------------------------------------------- context */
 
@@ -665,6 +811,39 @@ class context {
         for (; !quern_entity_is_null(source); source = quern_context_next_sibling(raw_, source, relation))
             call(source);
     }
+    /** Returns the number of targets of a source, as above; see quern_context_target_count. */
+    uint32_t target_count(quern_entity source, quern_relation relation) const
+    {
+        return quern_context_target_count(raw_, source, relation);
+    }
+    /** Calls the lambda with each target of a source, also in a relation with `many`, as above, in the order of
+     * quern_context_list_targets. */
+    template <typename F> void each_target(quern_entity source, quern_relation relation, F &&call) const
+    {
+        each_listed(quern_context_list_targets, source, relation, call);
+    }
+    /** Calls the lambda with each source of a target in a relation with `many`, as above, in the order of
+     * quern_context_list_sources. */
+    template <typename F>
+    void each_source_of_many(quern_entity target, quern_relation relation, F &&call) const
+    {
+        each_listed(quern_context_list_sources, target, relation, call);
+    }
+    /** Calls the lambda `f(index, const T &)` for each of count entities that has the component, declared by quern::lookup,
+     * in order. The search for all of them costs less than one by one; see quern_context_lookup_many. */
+    template <typename T, typename F>
+    void lookup_each(const quern_entity *entities, uint32_t count, F &&call) const
+    {
+        constexpr uint32_t block = 128;
+        const void *values[block];
+        const quern_component component = find<T>();
+        for (uint32_t first = 0; first < count; first += block) {
+            const uint32_t in_block = count - first < block ? count - first : block;
+            (void)quern_context_lookup_many(raw_, entities + first, in_block, component, values);
+            for (uint32_t i = 0; i < in_block; i++)
+                if (values[i] != nullptr) call(first + i, *static_cast<const T *>(values[i]));
+        }
+    }
     /** Calls the lambda with each event, a `const T &`, that was published since the system last ran, in order. The
      * event is declared by quern::reads_events. Refused as quern_context_events. */
     template <typename T, typename F> void each_event(F &&call) const
@@ -710,6 +889,21 @@ class context {
   private:
     template <typename> friend class emitter;
 
+    template <typename List, typename F>
+    void each_listed(List *list, quern_entity entity, quern_relation relation, F &call) const
+    {
+        quern_entity few[32];
+        std::vector<quern_entity> many;
+        const quern_entity *found = few;
+        const uint32_t count = list(raw_, entity, relation, few, 32);
+        if (count > 32) {
+            many.resize(count);
+            (void)list(raw_, entity, relation, many.data(), count);
+            found = many.data();
+        }
+        for (uint32_t i = 0; i < count; i++)
+            call(found[i]);
+    }
     template <typename T> quern_event find_event() const
     {
         const quern_world *const world = quern__context_world(raw_);
@@ -1720,6 +1914,15 @@ template <typename F, typename... Options> constexpr mistake mistake_of_system(m
     return (is_option<Options> && ... && true) ? mistake::none : mistake::option;
 }
 
+/* Returns the result. Throws if it is a failure; or ends the program, if `ends`. */
+inline quern_result check_for(quern_result result, [[maybe_unused]] bool ends)
+{
+#ifndef QUERN_CPP_EXCEPTIONS
+    if (ends && result != QUERN_OK) quern__must_end("quern::app", nullptr, 0);
+#endif
+    return quern::check(result);
+}
+
 /* Owns what a C interface creates. */
 template <typename T, void destroy(T *)> class owner {
   public:
@@ -1743,13 +1946,7 @@ template <typename T, void destroy(T *)> class owner {
   protected:
     explicit owner(bool ends) : ends_(ends) {}
     explicit owner(T *raw) : raw_(raw) {}
-    quern_result check(quern_result result) const
-    {
-#ifndef QUERN_CPP_EXCEPTIONS
-        if (ends_ && result != QUERN_OK) quern__must_end("quern::app", nullptr, 0);
-#endif
-        return quern::check(result);
-    }
+    quern_result check(quern_result result) const { return detail::check_for(result, ends_); }
 
     T *raw_ = nullptr;
     bool ends_ = false;
@@ -1758,7 +1955,64 @@ template <typename T, void destroy(T *)> class owner {
 } // namespace detail
 /** @endcond */
 
+} // namespace quern
+
+#include <quern/entity.hpp>
+
+namespace quern {
+
 /* --------------------------------------------------------------------------------------------- world */
+
+/** Lets sources of a relation have several targets: an option of quern::world::relation. */
+struct many_option {
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.many = true; }
+};
+inline constexpr many_option many{}; /**< The option. */
+/** Keeps the order of the sources of a target. */
+struct ordered_option {
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.ordered = true; }
+};
+inline constexpr ordered_option ordered{}; /**< The option. */
+/** Makes a relation a forest with levels. */
+struct levels_option {
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.levels = true; }
+};
+inline constexpr levels_option with_levels{}; /**< The option. */
+/** What happens to a source when its target is destroyed. */
+struct on_target_destroyed {
+    quern_target_policy policy; /**< The policy. */
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.on_target_destroyed = policy; }
+};
+
+/** @cond internal */
+namespace detail {
+
+template <typename O, typename = void> inline constexpr bool is_relation_option = false;
+template <typename O>
+inline constexpr bool is_relation_option<
+    O, std::void_t<decltype(std::declval<const O &>().apply(std::declval<quern_relation_def &>()))>> = true;
+
+/* A lambda that captures nothing as the function of a combine. */
+template <typename T, typename F> quern_combine_def define_combine(const char *name)
+{
+    static_assert(
+        std::is_empty<F>::value && std::is_invocable<F &, T &, const T &>::value,
+        "quern: a combine is a lambda that captures nothing, with (T &value, const T &accumulated)");
+    quern_combine_def def{};
+    def.name = name;
+    def.function = [](void *value, const void *accumulated, void *) noexcept {
+        alignas(F) static unsigned char nothing[sizeof(F)];
+        (*reinterpret_cast<F *>(nothing))(*static_cast<T *>(value), *static_cast<const T *>(accumulated));
+    };
+    return def;
+}
+
+} // namespace detail
+/** @endcond */
 
 /** A world, destroyed with the object. Destroy queries, schedules and histories of the world before it: declare them
  * after it. */
@@ -1841,21 +2095,23 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
 
     /** Creates an entity with the values; null on failure. */
-    template <typename... T> quern_entity create(T &&...values)
+    template <typename... T> entity_ref create(T &&...values)
     {
         if constexpr (sizeof...(T) == 0) {
             quern_entity entity = quern_entity_null();
             (void)check(quern_entity_create(raw_, &entity));
-            return entity;
+            return this->entity(entity);
         } else {
             return create_passed(detail::passed<T>(values)...);
         }
     }
     /** Creates an entity with copies of the values, whose types may be named; null on failure. */
-    template <typename T, typename... U> quern_entity create(const T &value, const U &...values)
+    template <typename T, typename... U> entity_ref create(const T &value, const U &...values)
     {
         return create_passed(detail::passed<const T &>(value), detail::passed<const U &>(values)...);
     }
+    /** Returns an object for an entity of the world. */
+    entity_ref entity(quern_entity handle) const { return {raw_, handle, ends_}; }
     /** Creates count entities. The lambda's parameters are `T &` of the components, already constructed; it is
      * called once per entity, in order. See quern_entity_create_filled. */
     template <typename F> QUERN__CPP_NODISCARD quern_result create_many(uint32_t count, F &&fill)
@@ -1931,6 +2187,8 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** Returns whether the entity is alive and enabled; see quern_entity_is_enabled. */
     bool is_enabled(quern_entity entity) const { return quern_entity_is_enabled(raw_, entity); }
+    /** Returns the tag of disabled entities; see quern_world_disabled_tag. Call it once before commands disable entities. */
+    quern_component disabled_tag() { return quern_world_disabled_tag(raw_); }
     /** Tells change filters that a value was changed through its address; see quern_entity_mark_changed. */
     template <typename T> QUERN__CPP_NODISCARD quern_result mark_changed(quern_entity entity)
     {
@@ -1944,18 +2202,18 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     /** Returns the name of an entity; nullptr if it has none. See quern_entity_name. */
     const char *name(quern_entity entity) const { return quern_entity_name(raw_, entity); }
     /** Returns the entity at a path of names; null if there is none. See quern_entity_find. */
-    quern_entity find(const char *path) const { return quern_entity_find(raw_, path); }
+    entity_ref find(const char *path) const { return entity(quern_entity_find(raw_, path)); }
     /** Returns the entity at a path below a parent; null if there is none. See quern_entity_find_child. */
-    quern_entity find(quern_entity parent, const char *path) const
+    entity_ref find(quern_entity parent, const char *path) const
     {
-        return quern_entity_find_child(raw_, parent, path);
+        return entity(quern_entity_find_child(raw_, parent, path));
     }
     /** Returns the relation of the hierarchy; see quern_world_parent. */
     quern_relation parent() { return quern_world_parent(raw_); }
     /** Returns the target of a source; null if there is none. See quern_entity_target. */
-    quern_entity target(quern_entity source, quern_relation relation) const
+    entity_ref target(quern_entity source, quern_relation relation) const
     {
-        return quern_entity_target(raw_, source, relation);
+        return entity(quern_entity_target(raw_, source, relation));
     }
     /** Returns the number of targets of a source; see quern_entity_target_count. */
     uint32_t target_count(quern_entity source, quern_relation relation) const
@@ -2001,11 +2259,11 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         return check(quern_prefab_capture(raw_, root, &captured)) == QUERN_OK ? captured : quern_prefab{};
     }
     /** Spawns an instance of a prefab, and returns its root; null on failure. See quern_prefab_spawn. */
-    quern_entity spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    entity_ref spawn(quern_prefab prefab, const quern_spawn_def &def = {})
     {
         quern_entity root = quern_entity_null();
-        return check(quern_prefab_spawn(raw_, prefab, &def, &root)) == QUERN_OK ? root
-                                                                                : quern_entity_null();
+        const quern_result result = check(quern_prefab_spawn(raw_, prefab, &def, &root));
+        return entity(result == QUERN_OK ? root : quern_entity_null());
     }
     /** Registers a relation; see quern_relation_register. Null on failure. */
     quern_relation relation(const quern_relation_def &def)
@@ -2054,6 +2312,100 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
              source = quern_entity_next_source(raw_, target, relation, source))
             call(source);
     }
+    /** Registers a relation by its name and options: quern::many, quern::ordered, quern::with_levels,
+     * quern::on_target_destroyed. Null on failure. */
+    template <typename... Options> quern_relation relation(const char *name, const Options &...options)
+    {
+        static_assert(
+            (detail::is_relation_option<Options> && ... && true),
+            "quern: the options of relations are quern::many, quern::ordered, quern::with_levels and "
+            "quern::on_target_destroyed");
+        quern_relation_def def{};
+        def.name = name;
+        if constexpr ((detail::is_relation_option<Options> && ... && true)) (options.apply(def), ...);
+        return relation(def);
+    }
+    /** Returns the relation with a name; null if there is none. See quern_relation_find. */
+    quern_relation find_relation(const char *name) const { return quern_relation_find(raw_, name); }
+    /** Relates sources[i] to targets[i], for count of them; see quern_entity_relate_many. */
+    QUERN__CPP_NODISCARD quern_result relate_many(const quern_entity *sources, quern_relation relation,
+                                                  const quern_entity *targets, uint32_t count)
+    {
+        return check(quern_entity_relate_many(raw_, sources, relation, targets, count));
+    }
+    /** Destroys entities; see quern_entity_destroy_many. */
+    QUERN__CPP_NODISCARD quern_result destroy_many(const quern_entity *entities, uint32_t count)
+    {
+        return check(quern_entity_destroy_many(raw_, entities, count));
+    }
+    /** Enables or disables a component of entities; see quern_entity_set_component_enabled_many. */
+    template <typename T>
+    QUERN__CPP_NODISCARD quern_result set_enabled_many(const quern_entity *entities, uint32_t count,
+                                                       bool enabled)
+    {
+        return check(
+            quern_entity_set_component_enabled_many(raw_, entities, count, component<T>(), enabled));
+    }
+    /** Spawns instances of a prefab; out_roots has room for their roots, and out_members for all members, or is nullptr.
+     * See quern_prefab_spawn_many. */
+    QUERN__CPP_NODISCARD quern_result spawn_many(quern_prefab prefab, uint32_t count,
+                                                 const quern_spawn_def &def = {},
+                                                 quern_entity *out_roots = nullptr,
+                                                 quern_entity *out_members = nullptr)
+    {
+        return check(quern_prefab_spawn_many(raw_, prefab, count, &def, out_roots, out_members));
+    }
+    /** Destroys a prefab; see quern_prefab_destroy. */
+    QUERN__CPP_NODISCARD quern_result destroy_prefab(quern_prefab prefab)
+    {
+        return check(quern_prefab_destroy(raw_, prefab));
+    }
+    /** Returns the number of members of a prefab; see quern_prefab_member_count. */
+    uint32_t member_count(quern_prefab prefab) const { return quern_prefab_member_count(raw_, prefab); }
+    /** Returns the index of the member at a path of names; QUERN_NO_MEMBER if there is none. See
+     * quern_prefab_find_member. */
+    uint32_t find_member(quern_prefab prefab, const char *path) const
+    {
+        return quern_prefab_find_member(raw_, prefab, path);
+    }
+    /** Returns the index of the member in a slot; QUERN_NO_MEMBER if there is none. See quern_prefab_find_slot. */
+    uint32_t find_member(quern_prefab prefab, quern_component slot) const
+    {
+        return quern_prefab_find_slot(raw_, prefab, slot);
+    }
+    /** Returns whether the roots of instances are enabled; see quern_prefab_is_enabled. */
+    bool is_enabled(quern_prefab prefab) const { return quern_prefab_is_enabled(raw_, prefab); }
+    /** Registers a slot of prefabs; null on failure. See quern_prefab_slot_register. */
+    quern_component prefab_slot(const char *name)
+    {
+        quern_component slot{};
+        return check(quern_prefab_slot_register(raw_, name, &slot)) == QUERN_OK ? slot : quern_component{};
+    }
+    /** Registers how accumulated values are combined, for quern::commands::accumulate, by a lambda
+     * `f(T &value, const T &accumulated)` that captures nothing. Null on failure. See quern_combine_register. */
+    template <typename T, typename F> quern_combine combine(const char *name, F)
+    {
+        quern_combine found{};
+        const quern_combine_def def = detail::define_combine<T, F>(name);
+        return check(quern_combine_register(raw_, &def, &found)) == QUERN_OK ? found : quern_combine{};
+    }
+    /** Gives a registered combine another lambda; see quern_combine_redefine. */
+    template <typename T, typename F> quern_combine redefine_combine(const char *name, F)
+    {
+        quern_combine found{};
+        const quern_combine_def def = detail::define_combine<T, F>(name);
+        return check(quern_combine_redefine(raw_, &def, &found)) == QUERN_OK ? found : quern_combine{};
+    }
+    /** Returns the hash of the entities with ids in a component, which does not depend on handles; see
+     * quern_world_hash_by. */
+    template <typename T> uint64_t hash_by() { return quern_world_hash_by(raw_, component<T>()); }
+    /** Returns a number that changes with each restore; see quern_world_restore_count. */
+    uint64_t restore_count() const { return quern_world_restore_count(raw_); }
+    /** Removes archetypes without rows; see quern_world_remove_empty_archetypes. out_count may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result remove_empty_archetypes(uint32_t *out_count = nullptr)
+    {
+        return check(quern_world_remove_empty_archetypes(raw_, out_count));
+    }
     /** Publishes an event immediately. */
     template <typename T> QUERN__CPP_NODISCARD quern_result emit(T &&value)
     {
@@ -2066,6 +2418,18 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** The commands of code between frames; see quern_world_commands. */
     quern::commands commands() { return quern_world_commands(raw_); }
+    /** Drops the commands of code between frames; see quern_world_discard_commands. */
+    QUERN__CPP_NODISCARD quern_result discard_commands()
+    {
+        return check(quern_world_discard_commands(raw_));
+    }
+    /** Returns what the last flush did; see quern_world_get_flush_stats. */
+    quern_flush_stats flush_stats() const
+    {
+        quern_flush_stats stats{};
+        (void)check(quern_world_get_flush_stats(raw_, &stats));
+        return stats;
+    }
     /** Applies the commands of code between frames; see quern_world_flush. */
     QUERN__CPP_NODISCARD quern_result flush() { return check(quern_world_flush(raw_)); }
 
@@ -2093,7 +2457,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         value.end(result == QUERN_OK || result == QUERN_ERROR_LIMIT); /* LIMIT: published, then dropped */
         return check(result);
     }
-    template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
+    template <typename... T> entity_ref create_passed(detail::passed<T> &&...values)
     {
         static_assert(detail::all_differ<typename detail::passed<T>::type...>,
                       "quern: two values have the same type");
@@ -2106,7 +2470,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             result = quern_entity_create_with(raw_, components, addresses, sizeof...(T), &entity);
         (values.end(result == QUERN_OK), ...);
         (void)check(result);
-        return entity;
+        return this->entity(entity);
     }
 };
 
@@ -2123,6 +2487,35 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     explicit jobs(uint32_t thread_count) : jobs(with_threads(thread_count)) {}
     /** Number of threads; see quern_jobs_thread_count. */
     uint32_t thread_count() const { return quern_jobs_thread_count(raw_); }
+    /** Returns the number of workers; see quern_jobs_worker_count. */
+    uint32_t worker_count() const { return quern_jobs_worker_count(raw_); }
+    /** Changes the number of threads; see quern_jobs_resize. */
+    QUERN__CPP_NODISCARD quern_result resize(uint32_t thread_count)
+    {
+        return check(quern_jobs_resize(raw_, thread_count));
+    }
+    /** Wakes idle workers; see quern_jobs_wake. */
+    void wake() { quern_jobs_wake(raw_); }
+    /** Runs the queued jobs that only this thread may run; see quern_jobs_run_caller_jobs. out_count may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result run_caller_jobs(uint32_t *out_count = nullptr)
+    {
+        return check(quern_jobs_run_caller_jobs(raw_, out_count));
+    }
+    /** Makes this thread a worker; see quern_jobs_register_thread. out_worker_index may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result register_thread(uint32_t *out_worker_index = nullptr)
+    {
+        return check(quern_jobs_register_thread(raw_, out_worker_index));
+    }
+    /** Ends that this thread is a worker; see quern_jobs_unregister_thread. */
+    QUERN__CPP_NODISCARD quern_result unregister_thread()
+    {
+        return check(quern_jobs_unregister_thread(raw_));
+    }
+    /** Writes what the workers do; see quern_jobs_describe. */
+    QUERN__CPP_NODISCARD quern_result describe(const quern_sink &sink) const
+    {
+        return check(quern_jobs_describe(raw_, sink));
+    }
     /** Calls the lambda `f(begin, end)`, or `f(begin, end, worker_index)`, for ranges of 0 to count - 1, on several threads,
      * and waits. It must not change what it captures, except at its own indices. See quern_jobs_parallel_for. */
     template <typename F>
@@ -2275,6 +2668,26 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         const quern_result result = quern_schedule_remove_system(raw_, system);
         if (result == QUERN_OK) forget_callback(system, callbacks_.size());
         return check(result);
+    }
+    /** Moves a system behind another in the order of registration; see quern_schedule_move_system. */
+    QUERN__CPP_NODISCARD quern_result move_system(quern_system system, quern_system previous)
+    {
+        return check(quern_schedule_move_system(raw_, system, previous));
+    }
+    /** Returns the system before another in the order of registration; null for the first. See
+     * quern_schedule_previous_system. */
+    quern_system previous_system(quern_system system) const
+    {
+        return quern_schedule_previous_system(raw_, system);
+    }
+    /** Returns the number of commands that the last frame dropped; see quern_schedule_dropped_command_count. */
+    uint32_t dropped_command_count() const { return quern_schedule_dropped_command_count(raw_); }
+    /** Returns the number of commands of a failed frame that wait; see quern_schedule_kept_command_count. */
+    uint64_t kept_command_count() const { return quern_schedule_kept_command_count(raw_); }
+    /** Drops the commands of a failed frame; see quern_schedule_discard_commands. */
+    QUERN__CPP_NODISCARD quern_result discard_commands()
+    {
+        return check(quern_schedule_discard_commands(raw_));
     }
     /** Adds a set of systems; see quern_schedule_add_set. */
     QUERN__CPP_NODISCARD quern_result add_set(const quern_set_def &def)
@@ -2461,6 +2874,35 @@ class app : public world {
 
     /** @name Calls of the world, whose results need not be read
      * @{ */
+    /** See quern::world::create. */
+    template <typename... T> app_entity_ref create(T &&...values)
+    {
+        return of_app(world::create(std::forward<T>(values)...));
+    }
+    /** See quern::world::create. */
+    template <typename T, typename... U> app_entity_ref create(const T &value, const U &...values)
+    {
+        return of_app(world::create<T, U...>(value, values...));
+    }
+    /** See quern::world::entity. */
+    app_entity_ref entity(quern_entity handle) const { return of_app(world::entity(handle)); }
+    /** See quern::world::find. */
+    app_entity_ref find(const char *path) const { return of_app(world::find(path)); }
+    /** See quern::world::find. */
+    app_entity_ref find(quern_entity parent, const char *path) const
+    {
+        return of_app(world::find(parent, path));
+    }
+    /** See quern::world::target. */
+    app_entity_ref target(quern_entity source, quern_relation relation) const
+    {
+        return of_app(world::target(source, relation));
+    }
+    /** See quern::world::spawn. */
+    app_entity_ref spawn(quern_prefab prefab, const quern_spawn_def &def = {})
+    {
+        return of_app(world::spawn(prefab, def));
+    }
     /** See quern::world::create_many. */
     template <typename F> quern_result create_many(uint32_t count, F &&fill)
     {
@@ -2518,6 +2960,33 @@ class app : public world {
     }
     /** See quern::world::set_name. */
     quern_result set_name(quern_entity entity, const char *name) { return world::set_name(entity, name); }
+    /** See quern::world::relate_many. */
+    quern_result relate_many(const quern_entity *sources, quern_relation relation,
+                             const quern_entity *targets, uint32_t count)
+    {
+        return world::relate_many(sources, relation, targets, count);
+    }
+    /** See quern::world::destroy_many. */
+    quern_result destroy_many(const quern_entity *entities, uint32_t count)
+    {
+        return world::destroy_many(entities, count);
+    }
+    /** See quern::world::set_enabled_many. */
+    template <typename T>
+    quern_result set_enabled_many(const quern_entity *entities, uint32_t count, bool enabled)
+    {
+        return world::set_enabled_many<T>(entities, count, enabled);
+    }
+    /** See quern::world::spawn_many. */
+    quern_result spawn_many(quern_prefab prefab, uint32_t count, const quern_spawn_def &def = {},
+                            quern_entity *out_roots = nullptr, quern_entity *out_members = nullptr)
+    {
+        return world::spawn_many(prefab, count, def, out_roots, out_members);
+    }
+    /** See quern::world::destroy_prefab. */
+    quern_result destroy_prefab(quern_prefab prefab) { return world::destroy_prefab(prefab); }
+    /** See quern::world::discard_commands. */
+    quern_result discard_commands() { return world::discard_commands(); }
     /** See quern::world::save. */
     quern_result save(const quern_sink &sink, const quern_save_def &def = {})
     {
@@ -2544,32 +3013,29 @@ class app : public world {
         if (raw_ != nullptr) schedule_ = quern::schedule(*this, schedule_def);
     }
 
+    static app_entity_ref of_app(entity_ref entity)
+    {
+        return {entity.world(), entity.handle(), entity.ends_on_failure()};
+    }
+
     quern::jobs jobs_;
     quern::schedule schedule_; /* destroyed first */
 };
 
 /* --------------------------------------------------------------------------------------------- query */
 
-/** @cond internal */
-namespace detail {
+} // namespace quern
 
-template <typename T> struct is_up : std::false_type {
-};
-template <typename T> struct is_up<up<T>> : std::true_type {
-};
-template <typename T> struct is_up<up_nearest<T>> : std::true_type {
-};
+#include <quern/rows.hpp>
 
-/* The parameter of a lambda for an element of a query's list of types. */
-template <typename T>
-using query_item = std::conditional_t<std::is_pointer<T>::value || is_up<T>::value, T, T &>;
-
-} // namespace detail
-/** @endcond */
+namespace quern {
 
 /** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
  * pointer is optional, and up<T> is that of the target. Declare it after its world. */
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
+    using row_iterator = detail::row_iterator<std::tuple<T...>, std::index_sequence_for<T...>>;
+    using chunk_iterator = detail::chunk_iterator<std::tuple<T...>, std::index_sequence_for<T...>>;
+
   public:
     /** Options: with, without, any, disabled, changed, term, target, along. */
     template <typename... Options>
@@ -2588,6 +3054,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
                 (void)((result = options.apply(world, def.terms), result == QUERN_OK) && ...);
             if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
             (void)check(result);
+            world_ = world;
         }
     }
     /** Number of entities; see quern_query_count. */
@@ -2597,6 +3064,36 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     {
         return check(quern_query_set_target(raw_, target));
     }
+    /** Adds a component, default constructed, to all entities of the query that lack it; see quern_entity_add_matching.
+     * out_count may be nullptr. */
+    template <typename A> QUERN__CPP_NODISCARD quern_result add_to_all(uint64_t *out_count = nullptr)
+    {
+        static_assert(std::is_default_constructible<A>::value,
+                      "quern: this type has no default constructor: pass a value");
+        return check(with_component<A>([&](quern_component component) {
+            return quern_entity_add_matching(raw_, component, nullptr, out_count);
+        }));
+    }
+    /** Adds a component with copies of a value to all entities of the query that lack it. */
+    template <typename A>
+    QUERN__CPP_NODISCARD quern_result add_to_all(const A &value, uint64_t *out_count = nullptr)
+    {
+        static_assert(
+            std::is_copy_constructible<A>::value && !std::is_empty<A>::value,
+            "quern: the value is copied to all entities, so its type has a copy constructor and is no tag");
+        return check(with_component<A>([&](quern_component component) {
+            return quern_entity_add_matching(raw_, component, &value, out_count);
+        }));
+    }
+    /** Removes a component of all entities of the query; see quern_entity_remove_matching. */
+    template <typename A> QUERN__CPP_NODISCARD quern_result remove_from_all(uint64_t *out_count = nullptr)
+    {
+        return check(with_component<A>([&](quern_component component) {
+            return quern_entity_remove_matching(raw_, component, out_count);
+        }));
+    }
+    /** Returns the number of views; see quern_query_view_count. */
+    uint32_t view_count() const { return quern_query_view_count(raw_); }
     /** Destroys all entities of the query; see quern_entity_destroy_matching. out_count may be nullptr. */
     QUERN__CPP_NODISCARD quern_result destroy_all(uint64_t *out_count = nullptr)
     {
@@ -2618,6 +3115,37 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
         }
     }
+    /** @name Range-based loops
+     * A loop goes through the same rows as `each`, in the same order, with the same restrictions. It has no result: if it
+     * cannot begin, or ends early because the structure has changed, it throws, or ends the program with the message. A
+     * loop over rows(result) or chunks(result) stores the result instead.
+     *
+     * The elements are tuples: `for (auto [entity, position] : query)`. Components are references, optional ones
+     * pointers. The loop of a row is not vectorised, unlike that of `each` or of a chunk.
+     * @{ */
+    /** Begins a loop over rows. */
+    auto begin() const { return row_iterator(raw_, nullptr); }
+    /** Returns the end of all loops. */
+    detail::loop_end end() const { return {}; }
+    /** Returns a loop over rows that stores its result. */
+    detail::loop_range<row_iterator> rows(quern_result &out_result) const & { return {raw_, &out_result}; }
+    /** Returns a loop over views. Its elements have the columns of the entities and components: quern::column with an
+     * element per row, or none for an optional component that the entities lack. Those of up<T> are pointers. */
+    detail::loop_range<chunk_iterator> chunks() const & { return {raw_, nullptr}; }
+    /** Refuses a query without a name, which would end before the loop. */
+    template <typename Q = query> detail::loop_range<chunk_iterator> chunks() const &&
+    {
+        static_assert(!std::is_same<Q, query>::value,
+                      "quern: this query ends before the loop over its chunks: give it a name");
+        return {raw_, nullptr};
+    }
+    /** Returns a loop over views that stores its result. */
+    detail::loop_range<chunk_iterator> chunks(quern_result &out_result) const &
+    {
+        return {raw_, &out_result};
+    }
+    /** @} */
+
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const
     {
@@ -2629,6 +3157,16 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
         else
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
     }
+
+  private:
+    template <typename A, typename F> quern_result with_component(F &&call)
+    {
+        quern_component component;
+        const quern_result result = detail::find_component<A>(world_, &component);
+        return result == QUERN_OK ? call(component) : result;
+    }
+
+    quern_world *world_ = nullptr;
 };
 
 /** @cond internal */
@@ -2849,6 +3387,26 @@ class history : public detail::owner<quern_history, quern_history_destroy> {
     QUERN__CPP_NODISCARD quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
     {
         return check(quern_history_save(raw_, frame, jobs));
+    }
+    /** Stores the numbers of the oldest and the newest kept frame, and returns whether there is one; see
+     * quern_history_get_frames. */
+    bool frames(uint64_t &out_oldest, uint64_t &out_newest) const
+    {
+        return quern_history_get_frames(raw_, &out_oldest, &out_newest);
+    }
+    /** Returns the numbers of the kept frames in ascending order; see quern_history_list_frames. */
+    template <typename Number = uint64_t> std::vector<Number> list_frames() const
+    {
+        std::vector<Number> frames(quern_history_list_frames(raw_, nullptr, 0));
+        (void)quern_history_list_frames(raw_, frames.data(), static_cast<uint32_t>(frames.size()));
+        return frames;
+    }
+    /** Returns the statistics; see quern_history_get_stats. */
+    quern_history_stats stats() const
+    {
+        quern_history_stats stats{};
+        (void)check(quern_history_get_stats(raw_, &stats));
+        return stats;
     }
     /** Restores a frame; see quern_history_restore. */
     QUERN__CPP_NODISCARD quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)

@@ -85,6 +85,48 @@ if(CMAKE_CXX_COMPILER)
   endforeach()
   target_compile_options(cpp_words17 PRIVATE -fno-exceptions -fno-rtti)
   target_compile_definitions(cpp_words20 PRIVATE QUERN_CPP_EXCEPTIONS)
+  # The headers that quern.hpp includes.
+  foreach(name entities loops objects tasks)
+    foreach(standard 17 20)
+      set(test cpp_${name}${standard})
+      add_executable(${test} cpp/${name}.cpp)
+      quern_configure_target(${test})
+      set_target_properties(${test} PROPERTIES CXX_STANDARD ${standard} CXX_EXTENSIONS OFF)
+      target_compile_options(${test} PRIVATE ${quern_cxx_warnings} -Wpedantic -Wconversion -Wshadow)
+      target_link_libraries(${test} PRIVATE quern_static)
+      add_test(NAME ${test} COMMAND ${test})
+      set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "^all ${name} work\n$")
+    endforeach()
+    target_compile_options(cpp_${name}17 PRIVATE -fno-exceptions -fno-rtti)
+    target_compile_definitions(cpp_${name}20 PRIVATE QUERN_CPP_EXCEPTIONS)
+  endforeach()
+  add_test(NAME cpp_loops_end_with_the_message COMMAND cpp_loops17 fail)
+  set_tests_properties(cpp_loops_end_with_the_message
+                       PROPERTIES PASS_REGULAR_EXPRESSION
+                                  "changed its structure.*; called by a loop over a quern::query\nended\n$")
+  set(mistakes get set dead)
+  set(messages "does not have component 'Number'.*called by quern::entity_ref::get" "not alive any more.*called by quern::app"
+               "is not alive.*called by quern::entity_ref::get")
+  foreach(mistake message IN ZIP_LISTS mistakes messages)
+    set(test cpp_entities_end_with_the_message_${mistake})
+    add_test(NAME ${test} COMMAND cpp_entities17 ${mistake})
+    set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${message}\nended\n$")
+  endforeach()
+  # The programs of the page by subject.
+  foreach(subject queries entities resources events commands relations prefabs reactions history jobs)
+    set(target cpp_subject_${subject})
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/examples/cpp/${subject}.cpp)
+    quern_configure_target(${target})
+    set_target_properties(${target} PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
+    target_link_libraries(${target} PRIVATE quern_static)
+    set(page ${PROJECT_SOURCE_DIR}/docs/cpp/subjects.md)
+    add_test(NAME ${target}_is_quoted
+             COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${page} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/cpp/${subject}.cpp -P
+                     ${CMAKE_CURRENT_SOURCE_DIR}/docs/quote.cmake)
+    add_test(NAME ${target}_prints COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${page} -DPROGRAM=$<TARGET_FILE:${target}> -P
+                                           ${CMAKE_CURRENT_SOURCE_DIR}/docs/output.cmake)
+    quern_guard_test(${target}_prints)
+  endforeach()
   # Types in two source files: of one program, and of a program and a shared library with hidden symbols.
   add_executable(cpp_files cpp/modules_main.cpp cpp/modules_other.cpp)
   add_library(cpp_module SHARED cpp/modules_other.cpp)

@@ -508,6 +508,15 @@ static void blocks_of_the_page_run()
     world.each_target(bee, likes,
                       [&](quern_entity fruit) { quern::must(world.unrelate(bee, likes, fruit)); });
     EXPECT(world.target_count(bee, likes) == 0);
+    quern::app app;
+    const quern_entity last = app.create(Position{1}, Velocity{2});
+    quern::query<Position, const Velocity> query(app);
+    for (auto [entity, position, velocity] : query)
+        position.x += velocity.x;
+    for (auto [entities, positions, velocities] : query.chunks())
+        for (uint32_t i = 0; i < entities.size(); i++)
+            positions[i].x += velocities[i].x;
+    EXPECT(app.get<Position>(last)->x == 5);
 }
 
 static void types_are_redefined()

@@ -79,6 +79,34 @@ expect_mistake("no reference" "app.add(\"a\", [](Position &) {}, quern::any<Tag 
 expect_mistake("capture nothing"
                "int x = 0; app.add(\"a\", [](Position &) {}, quern::run_if{[x](quern::context) { return x > 0; }})")
 
+expect_accepted("for (auto [entity, position] : query) { (void)entity; position.x = 1; }")
+expect_accepted("for (auto [entities, positions] : query.chunks()) { (void)entities; positions[0].x = 1; }")
+expect_accepted("app.create().set<Position>({1}); app.create().get<const Position>()")
+expect_mistake("no reference or pointer" "app.create().get<Position &>()")
+expect_mistake("no reference or pointer" "app.create().has<Position, Tag *>()")
+expect_mistake("a tag has no value" "app.create().get<Tag>()")
+expect_mistake("keep its quern_entity" "app.create().set(app.create())")
+expect_mistake("keep its quern_entity" "app.create(Position{1}, app.create())")
+expect_mistake("pass it by std::move" "app.create().set(owned)")
+
+# The other headers.
+set(program "#include <quern/tasks.hpp>\n#include <quern/prefabs.hpp>\n#include <quern/getters.hpp>\n#include <quern/saves.hpp>\n
+${program}quern::tasks tasks(app.jobs());\n")
+expect_accepted("(void)tasks.submit([owned = std::move(owned)] {}, quern::task_name{\"a\"}, quern::on_caller)")
+expect_mistake("without parameters" "(void)tasks.submit([](int *) {})")
+expect_mistake("the options of tasks" "(void)tasks.submit([] {}, quern::after{\"a\"})")
+expect_mistake("by std::move" "auto lambda = [owned = std::move(owned)] {}; (void)tasks.submit(lambda)")
+expect_mistake("uint32_t begin" "(void)tasks.submit_for(1, 1, [](int *) {})")
+expect_mistake("returns the number" "quern::graph graph; graph.add_choice([] {})")
+expect_mistake("no parameters" "quern::fork fork(app.jobs(), [](int) {})")
+expect_mistake("the options of relations" "app.relation(\"a\", quern::with<Tag>{})")
+expect_mistake("copies its values" "quern::blueprint(app).root().set(std::move(owned))")
+expect_mistake("by value" "quern::instances(app).fill([](Position) {})")
+expect_mistake("with a value" "quern::getter<Tag> getter(app)")
+expect_mistake("captures nothing" "app.combine<Position>(\"a\", [&](Position &, const Position &) { (void)app; })")
+expect_mistake("is no tag" "(void)query.add_to_all(Tag{})")
+expect_mistake("give it a name" "for (auto [entities, position] : quern::query<Position>(app).chunks()) (void)position")
+
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")
 set(registers "quern_result f(quern_world *world) { return QUERN_REGISTER(world, Position, ")

@@ -42,11 +42,18 @@ COPY_EXCLUDES = ("build", ".git")
 # Tests of rooms that are not in a folder of tests/ with the same path.
 OTHER_TESTS = {
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked)$",
+    "include/quern/entity.hpp": r"^cpp_entities",
+    "include/quern/getters.hpp": r"^cpp_objects",
+    "include/quern/prefabs.hpp": r"^cpp_objects",
+    "include/quern/saves.hpp": r"^cpp_objects",
     "include/quern/quern.hpp": r"^(quern_hpp_cpp|cpp_apps|cpp_must|cpp_words|cpp_mistakes_)",
+    "include/quern/rows.hpp": r"^cpp_loops",
+    "include/quern/tasks.hpp": r"^cpp_tasks",
     "inspect": "^inspect_answers$",
 }
 # Targets of those that have another name than their program.
-TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"inspect_answers$", "swarm")]
+TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"cpp_loops_", "cpp_loops17"),
+           (r"cpp_entities_", "cpp_entities17"), (r"inspect_answers$", "swarm")]
 
 COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Entities as objects: quern::entity_ref, quern::app_entity_ref and quern::entity_commands. */
+
+#include "expect.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace {
+
+struct Position {
+    float x;
+};
+struct Velocity {
+    float x;
+};
+struct Number {
+    int value;
+};
+struct Frozen {};
+struct Title {
+    std::string text = "none";
+};
+struct Owner {
+    std::unique_ptr<int> value;
+};
+struct Token {
+    int number;
+    explicit Token(int given) : number(given) {}
+};
+
+static_assert(std::is_trivially_copyable<quern::entity_ref>::value);
+static_assert(std::is_trivially_copyable<quern::app_entity_ref>::value);
+static_assert(std::is_convertible<quern::app_entity_ref, quern::entity_ref>::value);
+static_assert(!std::is_convertible<quern::entity_ref, quern::app_entity_ref>::value);
+
+quern_relation many(quern::world &world, const char *name)
+{
+    quern_relation_def def{};
+    def.name = name;
+    def.on_target_destroyed = QUERN_TARGET_UNRELATES;
+    def.many = true;
+    return world.relation(def);
+}
+
+void components_are_set_and_read()
+{
+    quern::app app;
+    const auto entity = app.create(Position{1}, Velocity{2});
+    static_assert(std::is_same<decltype(entity), const quern::app_entity_ref>::value);
+    EXPECT(entity && entity.is_alive() && entity.get<Position>().x == 1);
+    EXPECT(entity.has<Position>() && entity.has<Position, Velocity>() && !entity.has<Position, Number>());
+    EXPECT(entity.try_get<Number>() == nullptr && entity.get<const Velocity>().x == 2);
+    entity.set(Number{3});
+    entity.set<Position>({4});
+    entity.add<Title>();
+    entity.add<Frozen>();
+    EXPECT(entity.get<Number>().value == 3 && entity.get<Position>().x == 4);
+    EXPECT(entity.get<Title>().text == "none" && entity.has<Frozen>());
+    entity.set(Owner{std::make_unique<int>(5)});
+    entity.set(Token(6));
+    EXPECT(*entity.get<Owner>().value == 5 && entity.get<Token>().number == 6);
+    Owner owner{std::make_unique<int>(7)};
+    entity.set(std::move(owner));
+    EXPECT(*entity.get<Owner>().value == 7 && owner.value == nullptr);
+    const Title title{"constant"};
+    entity.set(title);
+    EXPECT(entity.get<Title>().text == "constant" && title.text == "constant");
+    entity.remove<Frozen>();
+    EXPECT(!entity.has<Frozen>());
+    entity.set_enabled(false);
+    EXPECT(!entity.is_enabled() && entity.is_alive());
+    entity.set_enabled(true);
+    EXPECT(entity.is_enabled() && entity.is_enabled<Number>());
+    entity.mark_changed<Number>();
+    EXPECT(entity.use_count() == 1 && entity.seed() != 0 && entity.key() != 0);
+    entity.destroy();
+    EXPECT(!entity && !entity.is_alive() && !app.entity(quern::null) && !quern::entity_ref());
+}
+
+void results_of_worlds_are_read()
+{
+    quern::world world;
+    const quern::entity_ref entity = world.create(Position{1});
+    EXPECT(entity.set(Number{2}) == QUERN_OK && entity.add<Frozen>() == QUERN_OK);
+    const quern_result result = entity.remove<Frozen>();
+    EXPECT(result == QUERN_OK && entity.destroy() == QUERN_OK);
+    quern::must(world.create().set(Position{3}));
+    EXPECT(result_of([&] { return entity.set(Number{2}); }) == QUERN_ERROR_STALE_ENTITY);
+    EXPECT(result_of([&] { return world.entity(quern::null).add<Frozen>(); }) == QUERN_ERROR_NULL_ENTITY);
+    quern::app app(quern::returns_failures);
+    const auto other = app.create();
+    other.destroy();
+    EXPECT(result_of([&] { return other.set(Number{2}); }) == QUERN_ERROR_STALE_ENTITY);
+}
+
+void entities_have_names_and_parents()
+{
+    quern::app app;
+    const auto fleet = app.create(), ship = app.create(), gun = app.create(), shield = app.create();
+    fleet.set_name("fleet");
+    ship.set_name("ship");
+    gun.set_name("gun");
+    ship.set_parent(fleet);
+    gun.set_parent(ship);
+    shield.set_parent(ship);
+    EXPECT(app.find("fleet/ship/gun") == gun && fleet.find("ship/gun") == gun && ship.find("gun") == gun);
+    EXPECT(!app.find("fleet/boat") && std::strcmp(gun.name(), "gun") == 0 && shield.name() == nullptr);
+    EXPECT(gun.parent() == ship && !fleet.parent() && ship.parent() == fleet.handle());
+    std::vector<quern_entity> children;
+    for (auto child : ship.children()) {
+        static_assert(std::is_same<decltype(child), quern::app_entity_ref>::value);
+        children.push_back(child);
+    }
+    EXPECT(children.size() == 2 && children[0] == gun && children[1] == shield);
+    EXPECT(gun.next_sibling(app.parent()) == shield && shield.previous_sibling(app.parent()) == gun);
+    EXPECT(shield.sibling_index(app.parent()) == 1);
+    shield.move_before(app.parent(), gun);
+    EXPECT(shield.sibling_index(app.parent()) == 0 && !shield.previous_sibling(app.parent()));
+    char text[64] = "";
+    quern_text_buffer path{text, sizeof text, 0};
+    gun.path(quern_sink_text(&path));
+    EXPECT(std::strcmp(text, "fleet/ship/gun") == 0);
+    shield.set_parent(quern::null);
+    shield.set_parent(quern::null);
+    EXPECT(!shield.parent() && ship.source_count(app.parent()) == 1);
+}
+
+void entities_have_targets()
+{
+    quern::world world;
+    const quern_relation likes = many(world, "likes");
+    const auto bee = world.create(), plum = world.create(), pear = world.create();
+    EXPECT(bee.relate(likes, plum) == QUERN_OK && bee.relate(likes, pear) == QUERN_OK);
+    EXPECT(bee.has_target(likes, pear) && bee.target_count(likes) == 2 && plum.source_count(likes) == 1);
+    EXPECT(bee.target(likes) == plum && world.target(bee, likes) == plum);
+    uint32_t count = 0;
+    for (auto fruit : bee.targets(likes)) {
+        for (auto insect : fruit.sources(likes))
+            count += insect == bee;
+        EXPECT(bee.unrelate(likes, fruit) == QUERN_OK);
+    }
+    EXPECT(count == 2 && bee.target_count(likes) == 0);
+    EXPECT(bee.relate(likes, plum) == QUERN_OK && bee.unrelate(likes) == QUERN_OK);
+    for (auto fruit : bee.targets(likes))
+        EXPECT(fruit == quern::null);
+}
+
+void entities_are_compared_and_hashed()
+{
+    quern::app app;
+    const auto first = app.create(), second = app.create();
+    const quern::entity_ref same = first;
+    const quern_entity handle = first;
+    EXPECT(first == same && same == first && first == handle && handle == first && first != second);
+    EXPECT(handle != second && second != handle && !(first != same) && handle != quern::null);
+    EXPECT(handle == same.handle() && !(handle != same.handle()));
+    EXPECT((first < second) != (second < first) && (handle < second.handle()) == (first < second));
+    std::unordered_map<quern_entity, int> counts;
+    counts[first]++;
+    counts[handle]++;
+    std::unordered_set<quern::app_entity_ref> set{first, second, first};
+    std::map<quern_entity, int> sorted{{first, 1}, {second, 2}};
+    EXPECT(counts[first] == 2 && counts.size() == 1 && set.size() == 2 && sorted[second] == 2);
+    EXPECT(std::hash<quern::entity_ref>()(same) == std::hash<quern_entity>()(handle));
+}
+
+void commands_are_chained()
+{
+    quern::app app;
+    const quern_relation likes = many(app, "likes");
+    app.component<Position>();
+    app.component<Number>();
+    app.component<Title>();
+    app.component<Frozen>();
+    EXPECT(app.disabled_tag().bits != 0);
+    static quern_relation related;
+    static quern_entity plum, pear;
+    related = likes;
+    plum = app.create();
+    pear = app.create(Frozen{}, Number{1});
+    app.add_once("spawn", [](quern::context context) {
+        quern::commands commands = context.commands();
+        const quern_entity bee = commands.create(Position{1})
+                                     .set(Number{2})
+                                     .set<Title>({"queen"})
+                                     .add<Frozen>()
+                                     .relate(related, plum)
+                                     .relate(related, pear)
+                                     .set_name("bee");
+        commands.entity(pear).remove<Frozen>().set(Number{3}).set_enabled(false);
+        commands.entity(bee).unrelate(related, pear);
+        commands.create().set_name("shadow");
+        commands.create().unrelate(related).destroy();
+    });
+    app.run(1);
+    const auto bee = app.find("bee");
+    EXPECT(bee.has<Position, Frozen>() && bee.get<Number>().value == 2 && bee.get<Title>().text == "queen");
+    EXPECT(bee.target(likes) == plum && bee.target_count(likes) == 1 && app.find("shadow"));
+    const auto fruit = app.entity(pear);
+    EXPECT(!fruit.has<Frozen>() && fruit.get<Number>().value == 3 && !fruit.is_enabled());
+}
+
+void instances_are_objects()
+{
+    quern::app app;
+    const auto tower = app.create(Position{5}), gun = app.create(Number{1});
+    gun.set_name("gun");
+    gun.set_parent(tower);
+    const quern_prefab prefab = app.prefab(tower);
+    const auto instance = app.spawn(prefab);
+    EXPECT(instance.get<Position>().x == 5 && instance.find("gun").get<Number>().value == 1);
+    quern::world world;
+    const quern::entity_ref root = world.create(Position{6});
+    EXPECT(world.spawn(world.prefab(root)).get<Position>().x == 6);
+}
+
+void failed_allocations_change_nothing()
+{
+    for (uint64_t left = 0;; left++) {
+        quern::world world(failing_allocator::world());
+        const quern_entity entity = world.create(Position{1});
+        world.component<Number>();
+        failing_allocator::left = left;
+        const quern_result result = result_of([&] { return world.entity(entity).set(Number{2}); });
+        failing_allocator::left = UINT64_MAX;
+        const auto after = world.entity(entity);
+        EXPECT(result == QUERN_OK || (result == QUERN_ERROR_OUT_OF_MEMORY && !after.has<Number>()));
+        EXPECT(after.get<Position>().x == 1 && world.validate() == QUERN_OK);
+        if (result != QUERN_OK) continue;
+        EXPECT(after.get<Number>().value == 2);
+        return;
+    }
+}
+
+/* Objects, handles and a model agree after random changes. */
+void objects_agree_with_a_model()
+{
+    struct modelled {
+        quern_entity handle;
+        int number; /* -1: none */
+        std::size_t parent;
+    };
+    quern::app app;
+    std::vector<modelled> model;
+    uint32_t seed = 7;
+    const auto draw = [&seed](std::size_t below) {
+        seed = seed * 1664525u + 1013904223u;
+        return static_cast<std::size_t>(seed >> 8) % below;
+    };
+    for (int step = 0; step < 3000; step++) {
+        const std::size_t index = model.empty() ? 0 : draw(model.size());
+        switch (model.size() < 5 ? 0 : draw(5)) {
+        case 0:
+            model.push_back({app.create(), -1, SIZE_MAX});
+            break;
+        case 1:
+            model[index].number = static_cast<int>(draw(1000));
+            app.entity(model[index].handle).set(Number{model[index].number});
+            break;
+        case 2:
+            if (model[index].number >= 0) app.entity(model[index].handle).remove<Number>();
+            model[index].number = -1;
+            break;
+        case 3:
+            if (index > 0) {
+                model[index].parent = draw(index);
+                app.entity(model[index].handle).set_parent(model[model[index].parent].handle);
+            }
+            break;
+        default:
+            model[index].parent = SIZE_MAX;
+            app.entity(model[index].handle).set_parent(quern::null);
+            break;
+        }
+    }
+    std::size_t child_count = 0, expected_count = 0;
+    for (std::size_t i = 0; i < model.size(); i++) {
+        const auto entity = app.entity(model[i].handle);
+        const Number *number = entity.try_get<Number>();
+        EXPECT(number != nullptr ? number->value == model[i].number : model[i].number < 0);
+        EXPECT(entity.parent() == (model[i].parent < i ? model[model[i].parent].handle : quern::null));
+        expected_count += model[i].parent < i;
+        for (auto child : entity.children()) {
+            EXPECT(child.parent() == entity);
+            child_count++;
+        }
+    }
+    EXPECT(child_count == expected_count && app.validate() == QUERN_OK);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        end_on_abort();
+        quern::app app;
+        const auto entity = app.create(Position{1});
+        if (std::strcmp(argv[1], "get") == 0) return entity.get<Number>().value;
+        entity.destroy();
+        if (std::strcmp(argv[1], "set") == 0) entity.set(Number{1});
+        return entity.get<Number>().value;
+    }
+    components_are_set_and_read();
+    results_of_worlds_are_read();
+    entities_have_names_and_parents();
+    entities_have_targets();
+    entities_are_compared_and_hashed();
+    commands_are_chained();
+    instances_are_objects();
+    failed_allocations_change_nothing();
+    objects_agree_with_a_model();
+    std::puts("all entities work");
+}

@@ -278,6 +278,7 @@ Test(event, invalid_calls_are_refused)
     const quern_event none = {0}, unknown = {hit.bits + 1};
     must_refuse(NULL_ARGUMENT, world, quern_world_emit(NULL, hit, &one, 1));
     must_refuse(NULL_ARGUMENT, world, quern_world_emit(world, hit, NULL, 1));
+    must(quern_world_emit(world, hit, NULL, 0));
     must_refuse(UNKNOWN_EVENT, world, quern_world_emit(world, none, &one, 1));
     must_refuse(UNKNOWN_EVENT, world, quern_world_emit(world, unknown, &one, 1));
     one.target = entity_provisional(3);

@@ -621,6 +621,27 @@ Test(event, waiting_values_are_destroyed_with_the_world)
     cr_assert_eq(tracked_live_count(&counts), 0u);
 }
 
+Test(event, waiting_values_are_destroyed_before_a_refused_end_of_the_world)
+{
+    quern_world *kept = setup_world();
+    tracked_counts counts = {0};
+    const quern_event event = tracked_event_register(kept, "tracked", &counts);
+    quern_event_reader *reader;
+    must(quern_event_reader_create(kept, &(quern_event_reader_def){.event = event}, &reader));
+    tracked given;
+    tracked_construct(&given, 1, &counts);
+    must(quern_world_emit(kept, event, &given, 1));
+    tracked_destroy(&given, &counts);
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_world_destroy(kept); /* the reader is an object of the world */
+    cr_assert_not_null(strstr(reports.last, "values with destroy hooks were destroyed"), "%s",
+                       reports.last);
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+    quern_event_reader_destroy(reader);
+    quern_world_destroy(kept);
+}
+
 /* --------------------------------------------------------------------------------------------- memory */
 
 /* Runs a script in which one allocation fails. The failing call changes nothing, and succeeds when it is repeated. */

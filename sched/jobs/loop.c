@@ -208,9 +208,7 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->offer.target = loop;
     loop->range.function = range->function;
     loop->range.user_data = range->user_data;
-    loop->range.count = range->count;
     loop->range.grain = range->grain;
-    loop->range.first = range->first;
     loop->range.cancel = range->cancel;
     loop->range.name = range->name;
     loop->grain = range->grain != 0 ? range->grain : 1;

@@ -66,8 +66,8 @@ typedef struct quern__loop_slot {
 } quern__loop_slot;
 
 typedef struct quern__loop {
-    quern__job offer; /* job that invites one more worker; pushed into deques as often as needed */
-    quern__range range;
+    quern__job offer;    /* job that invites one more worker; pushed into deques as often as needed */
+    quern__range range;  /* first and count are unset: the slots have the items */
     uint32_t grain;      /* range.grain, or 1 if that is automatic */
     bool wakes_sleepers; /* whether offers wake sleeping workers */
     /* Whether the loop is in a store that outlives its offers; see submit_loop.c. Then offers hold no

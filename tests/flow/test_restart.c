@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "core/world/world_internal.h"
+#include "sched/history/archived_run.h"
 #include "tests/core/archive/reseal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/restart_scene.h"
@@ -338,6 +340,26 @@ Test(restart, forged_state_is_rejected_or_gives_a_valid_world, .timeout = 600)
     restart_close(&to);
     free(bytes);
     release_points();
+}
+
+/* The words of the last system, from its end: whether it is enabled, three times, its target and a version. */
+Test(restart, state_of_a_system_out_of_range_is_rejected)
+{
+    enum { SYSTEM_WORDS = 6, TARGET = 5, WORD_BYTES = 8 };
+    const uint64_t clock = 1000;
+    restart_open(&to, NULL);
+    quern__byte_writer writer = {.allocator = &to.world->storage.allocator};
+    quern__schedule_save(to.schedule, &writer);
+    for (uint32_t i = 1; i <= SYSTEM_WORDS; i++) {
+        char *word = writer.bytes + writer.count - i * WORD_BYTES, kept[WORD_BYTES];
+        memcpy(kept, word, WORD_BYTES);
+        memset(word, 0xFF, WORD_BYTES);
+        quern__byte_reader reader = quern__byte_reader_open(writer.bytes, writer.count);
+        cr_assert_eq(quern__schedule_check_bytes(to.schedule, &reader, clock), i == TARGET, "word %u", i);
+        memcpy(word, kept, WORD_BYTES);
+    }
+    quern__byte_writer_release(&writer);
+    restart_close(&to);
 }
 
 /* The state of schedules was shorter before sets and steps were saved. */

@@ -97,6 +97,10 @@ Test(json_parse, invalid_json_fails_at_its_first_invalid_byte)
                  QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_eq(quern_json_read_value(at.world, &type, &thing, "{\"title\": \"a\0b\"}", 16, NULL),
                  QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern_json_read_value(NULL, &type, &thing, "{}", 2, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    const quern_json_options half = {.allocator = {.allocate = quern_allocator_default().allocate}};
+    cr_assert_eq(quern_json_read_value(at.world, &type, &thing, "{}", 2, &half),
+                 QUERN_ERROR_INVALID_ARGUMENT);
     quern_world_destroy(at.world);
 }
 

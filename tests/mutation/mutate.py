@@ -11,10 +11,11 @@ A mutant is a program in which one condition is flipped, one bound is moved or o
 chosen mutants are built at once, so that one costs a test run and no build: a function with mutants has its
 body once for each of them, and the environment variable QUERN_MUTANT selects one. Headers of C++ consist of
 templates, so each of their mutants is built by itself. Each path is a room with --count mutants of its own. Its tests
-run until one fails: those that match --tests, or else those in the folder of tests/ with the same path; then, if all of
-them pass, those that match --also. A mutant that does not compile is replaced by another one. One that no test notices
-is compiled by itself, and does not count if its object code is that of the unchanged file. A table at the end counts
-the mutants of each room.
+run until one fails, the quickest first: those that match --tests, or else those in the folder of tests/ with the same
+path; then, if all of them pass, those that match --also. A test that needs many times as long as without a mutant has
+failed. A mutant that does not compile is replaced by another one. One that no test notices is compiled by itself, and
+does not count if its object code is that of the unchanged file. A line of a table counts the mutants of each room as
+soon as they are tried, and the whole table is at the end.
 
 The library is built with -O1, and tests draw as many seeds as under the address sanitizer (tests/support/effort.h).
 
@@ -201,7 +202,7 @@ def tests_of(path, pattern, root=ROOT):
     folder = os.path.join(root, "tests", os.path.dirname(name) if os.path.isfile(os.path.join(root, name)) else name)
     programs = glob.glob(os.path.join(folder, "**", "test_*.c"), recursive=True)
     patterns = ["^(" + "|".join(sorted(os.path.basename(test)[:-2] for test in programs)) + ")$"] if programs else []
-    patterns += [OTHER_TESTS[name]] if name in OTHER_TESTS else []
+    patterns += [OTHER_TESTS[place] for place in (name, os.path.dirname(name)) if place in OTHER_TESTS]
     if not patterns:
         sys.exit(f"mutate.py: there are no tests in {os.path.relpath(folder, root)}; name those of {name} by --tests")
     return "|".join(patterns)
@@ -233,11 +234,41 @@ def write(path, text):
         file.write(text)
 
 
+class Test:
+    """A test of ctest, which is started without ctest where that is possible: this is quicker."""
+
+    def __init__(self, entry, options):
+        properties = {property["name"]: property["value"] for property in entry.get("properties", [])}
+        self.name = entry["name"]
+        self.command = entry.get("command")
+        self.folder = properties.get("WORKING_DIRECTORY")
+        self.environment = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []))
+        self.passing = {0, properties.get("SKIP_RETURN_CODE", 0)}
+        self.seconds = 0.0  # without a mutant
+        if not self.command or any(name.endswith("_REGULAR_EXPRESSION") for name in properties):
+            self.command = ["ctest", "--preset", options.preset, "-R", f"^{re.escape(self.name)}$"]
+            self.folder = None
+
+    def start(self, tree, number):
+        environment = {"QUERN_STRESS_SECONDS": "0.5", **os.environ, **self.environment}
+        environment.update(CRITERION_FAIL_FAST="1", QUERN_MUTANT=str(number), QUERN_MUTATION=str(os.getpid()))
+        return subprocess.Popen(
+            self.command,
+            cwd=self.folder or tree,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
 class Workshop:
     """A copy of the tree with a build of its own, in which mutants are built and tested."""
 
     def __init__(self, options):
         self.options = options
+        self.tests = {}  # measured, by pattern
         self.tree = os.path.join(ROOT, "build", "mutants")
         self.build = os.path.join(self.tree, "build", options.preset)
         self.place = os.path.join(self.build, "mutant.o")
@@ -284,6 +315,11 @@ class Workshop:
         command += targets
         return subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
+    def build_programs(self, pattern):
+        built = self.compile(self.programs(pattern))
+        if built.returncode:
+            sys.exit(f"mutate.py: building failed\n{built.stdout[-4000:]}{built.stderr[-4000:]}")
+
     def programs(self, pattern):
         """Returns the targets that the tests which match need."""
         listed = self.run(["cmake", "--build", "--preset", self.options.preset, "--target", "help"], "listing targets")
@@ -292,24 +328,53 @@ class Workshop:
         needed = {next((target for of, target in TARGETS if re.match(of, test)), test) for test in tests}
         return sorted(needed) if needed <= targets else ["all"]
 
-    def failing_test(self, pattern, number=0):
-        """Runs the tests that match with a mutant and returns the name of the first one that fails, or None."""
-        command = ["ctest", "--preset", self.options.preset, "-R", pattern, "--stop-on-failure"]
-        command += ["--timeout", str(self.options.timeout), "-j", str(self.options.jobs)]
-        environment = {**os.environ, "QUERN_MUTANT": str(number)}
-        done = subprocess.run(
-            command, cwd=self.tree, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-        self.kill_stragglers()
-        failed = re.search(r"Test +#\d+: (\S+) \.+ *\*\*\*", done.stdout)
-        return None if done.returncode == 0 else (failed.group(1) if failed else "ctest")
+    def measured_tests(self, pattern):
+        """Returns the tests that match and pass without a mutant, the quickest first. Names the others on stderr."""
+        if pattern not in self.tests:
+            command = ["ctest", "--preset", self.options.preset, "--show-only=json-v1", "-R", pattern]
+            entries = json.loads(self.run(command, "listing tests"))["tests"]
+            tests = [Test(entry, self.options) for entry in entries]
+            for test in tests:
+                start = time.monotonic()
+                if self.failing_test([test]):
+                    print(f"mutate.py: {test.name} fails without any mutant and is left out", file=sys.stderr)
+                    continue
+                test.seconds = time.monotonic() - start
+            passed = [test for test in tests if test.seconds]
+            self.tests[pattern] = sorted(passed, key=lambda test: test.seconds)
+        return self.tests[pattern]
+
+    def failing_test(self, tests, number=0):
+        """Runs tests in this order with a mutant and returns the name of one that fails, or None."""
+        waiting, running, failed = list(reversed(tests)), [], None
+        while (waiting or running) and not failed:
+            if waiting and len(running) < self.options.jobs:
+                test = waiting.pop()
+                limit = min(self.options.timeout, 10 + 10 * test.seconds) if test.seconds else self.options.timeout
+                running.append((test, test.start(self.tree, number), time.monotonic() + limit))
+                continue
+            time.sleep(0.005)
+            for entry in list(running):
+                test, process, end = entry
+                if process.poll() is not None:
+                    running.remove(entry)
+                    failed = failed or (test.name if process.returncode not in test.passing else None)
+                elif time.monotonic() > end:
+                    failed = f"{test.name}, out of time"
+        for _, process, _ in running:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if failed:
+            self.kill_stragglers()
+        return failed
 
     def kill_stragglers(self):
-        """Ends test processes that loop forever in a mutant: a timeout ends only their parent process."""
-        for link in glob.glob("/proc/[0-9]*/exe"):
+        """Ends test processes that loop forever in a mutant: Criterion gives each a session of its own."""
+        for path in glob.glob("/proc/[0-9]*/environ"):
             try:
-                if os.readlink(link).startswith(self.build + os.sep):
-                    os.kill(int(link.split("/")[2]), signal.SIGKILL)
+                with open(path, "rb") as file:
+                    if f"QUERN_MUTATION={os.getpid()}".encode() in file.read().split(b"\0"):
+                        os.kill(int(path.split("/")[2]), signal.SIGKILL)
             except OSError:
                 continue  # the process has ended, or belongs to another user
 
@@ -364,16 +429,16 @@ class Workshop:
         path, text = os.path.join(self.tree, mutant[0]), room.texts[mutant[0]]
         write(path, with_line(text, mutant))
         built = self.compile(self.programs(room.tests))
-        verdict = "does not compile" if built.returncode else self.failing_test(room.tests, number)
+        verdict = "does not compile" if built.returncode else self.failing_test(self.measured_tests(room.tests), number)
         write(path, text)
         return verdict
 
     def verdict(self, room, number, mutant):
         """Returns the name of the test that notices a mutant, or why none does."""
         if mutant[0].endswith(".c"):
-            failed = self.failing_test(room.tests, number)
+            failed = self.failing_test(self.measured_tests(room.tests), number)
             if not failed and self.options.also:
-                failed = self.failing_test(self.options.also, number)
+                failed = self.failing_test(self.measured_tests(self.options.also), number)
         else:
             failed = self.failing_build(room, number, mutant)
         if failed:
@@ -389,11 +454,12 @@ def with_line(text, mutant):
     return "\n".join(lines)
 
 
-def report(mutant, original, verdict, order):
-    path, number, operator, changed = mutant
-    line = original.split("\n")[number - 1]
-    print(f"{order}: {path}:{number}: {operator}: {verdict}", flush=True)
+def report(number, mutant, original, verdict, order):
+    path, line_number, operator, changed = mutant
+    line = original.split("\n")[line_number - 1]
+    print(f"{order}: {path}:{line_number}: {operator}: {verdict}", flush=True)
     if verdict == "SURVIVED":
+        print(f"QUERN_MUTANT={number}")
         print("\n".join(row for row in difflib.ndiff([line], [changed]) if row[0] in "+-"), flush=True)
 
 
@@ -440,15 +506,17 @@ def try_mutants(room, workshop, broken, options):
         elif verdict != "does not compile":
             room.noticed += 1
         counts = verdict not in ("does not compile", "same object code")
-        report(mutant, room.texts[mutant[0]], verdict, room.tried() if counts else "-")
+        report(number, mutant, room.texts[mutant[0]], verdict, room.tried() if counts else "-")
+
+
+def table_line(room):
+    return f"| {room.name} | {room.tried()} | {room.noticed} | {len(room.survivors)} | {room.same} |"
 
 
 def table(rooms):
     """Returns the lines of a table that counts the mutants of each room."""
     lines = ["| room | mutants | noticed | survived | same object code |", "|---|---|---|---|---|"]
-    for room in rooms:
-        lines.append(f"| {room.name} | {room.tried()} | {room.noticed} | {len(room.survivors)} | {room.same} |")
-    return lines
+    return lines + [table_line(room) for room in rooms]
 
 
 def main():
@@ -462,22 +530,18 @@ def main():
     for room in rooms:
         order = chosen_mutants(room.mutants, options)
         # Some more than are tried, in place of those that do not compile.
-        room.numbered = list(enumerate(order if options.only else order[: 2 * options.count + 10], count + 1))
+        room.numbered = list(enumerate(order if options.only else order[: options.count * 3 // 2 + 5], count + 1))
         count += len(room.numbered)
     workshop = Workshop(options)
     texts = {path: text for room in rooms for path, text in room.texts.items()}
     broken = workshop.write_mutants(texts, [numbered for room in rooms for numbered in room.numbered])
-    patterns = sorted({room.tests for room in rooms} | ({options.also} if options.also else set()))
-    built = workshop.compile(sorted({name for pattern in patterns for name in workshop.programs(pattern)}) or ["all"])
-    if built.returncode:
-        sys.exit(f"mutate.py: building failed\n{built.stdout[-4000:]}{built.stderr[-4000:]}")
-    for pattern in patterns:
-        failed = workshop.failing_test(pattern)
-        if failed:
-            sys.exit(f"mutate.py: {failed} fails without any mutant")
     start = time.monotonic()
     for room in rooms:
+        for pattern in [room.tests] + ([options.also] if options.also else []):
+            workshop.build_programs(pattern)
+            workshop.measured_tests(pattern)
         try_mutants(room, workshop, broken, options)
+        print(f"{table_line(room)} {time.monotonic() - start:.0f} s", flush=True)
     print("\n".join(table(rooms)))
     print(f"{time.monotonic() - start:.0f} s, seed {options.seed}")
 

@@ -11,7 +11,7 @@ import tempfile
 import types
 import unittest
 
-from mutate import file_mutants, table, tests_of, with_line, with_switches
+from mutate import Test, Workshop, file_mutants, table, tests_of, with_line, with_switches
 
 SOURCE = """\
 static const int limit = 4 - 1;
@@ -142,7 +142,8 @@ class Rooms(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             for path in ("core/trees", "inspect", "tests/core/trees/deep"):
                 os.makedirs(os.path.join(root, path))
-            for path in ("core/trees/tree.c", "tests/core/trees/test_tree.c", "tests/core/trees/scene.c"):
+            tests = ("tests/core/trees/test_tree.c", "tests/core/trees/scene.c")
+            for path in ("core/trees/tree.c", "inspect/frame.c") + tests:
                 open(os.path.join(root, path), "w", encoding="utf-8").close()
             open(os.path.join(root, "tests/core/trees/deep/test_deep.c"), "w", encoding="utf-8").close()
             return tests_of(os.path.join(root, name), pattern, root)
@@ -153,6 +154,7 @@ class Rooms(unittest.TestCase):
 
     def test_other_tests_are_listed_or_chosen(self):
         self.assertEqual(self.pattern_of("inspect"), "^inspect_answers$")
+        self.assertEqual(self.pattern_of("inspect/frame.c"), "^inspect_answers$")
         self.assertEqual(self.pattern_of("core/trees", "event"), "event")
 
     def test_a_room_without_tests_is_refused(self):
@@ -163,6 +165,31 @@ class Rooms(unittest.TestCase):
     def test_the_table_counts_what_counts(self):
         room = types.SimpleNamespace(name="core/trees", tried=lambda: 9, noticed=8, survivors=["one"], same=2)
         self.assertEqual(table([room])[2:], ["| core/trees | 9 | 8 | 1 | 2 |"])
+
+
+class Runs(unittest.TestCase):
+    """Programs of a shell stand for tests: each runs a script, which knows the number of the mutant."""
+
+    def failing_test(self, number, **scripts):
+        options = types.SimpleNamespace(preset="none", jobs=2, timeout=1)
+        workshop = Workshop.__new__(Workshop)
+        workshop.options, workshop.tree = options, tempfile.gettempdir()
+        skips = [{"name": "SKIP_RETURN_CODE", "value": 77}]
+        entries = [{"name": name, "command": ["sh", "-c", text], "properties": skips} for name, text in scripts.items()]
+        return workshop.failing_test([Test(entry, options) for entry in entries], number)
+
+    def test_the_test_that_fails_is_named(self):
+        self.assertEqual(self.failing_test(3, passes="true", notices="test $QUERN_MUTANT != 3"), "notices")
+        self.assertIsNone(self.failing_test(0, passes="true", notices="test $QUERN_MUTANT != 3", skipped="exit 77"))
+
+    def test_no_test_starts_after_one_has_failed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            late = f"touch {folder}/late"
+            self.assertEqual(self.failing_test(1, first="false", waits="sleep 5", late=late), "first")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_test_that_does_not_end_has_failed(self):
+        self.assertEqual(self.failing_test(1, loops="while true; do sleep 0.1; done"), "loops, out of time")
 
 
 if __name__ == "__main__":

@@ -278,6 +278,7 @@ Test(event, invalid_calls_are_refused)
     const quern_event none = {0}, unknown = {hit.bits + 1};
     must_refuse(NULL_ARGUMENT, world, quern_world_emit(NULL, hit, &one, 1));
     must_refuse(NULL_ARGUMENT, world, quern_world_emit(world, hit, NULL, 1));
+    must(quern_world_emit(world, hit, NULL, 0));
     must_refuse(UNKNOWN_EVENT, world, quern_world_emit(world, none, &one, 1));
     must_refuse(UNKNOWN_EVENT, world, quern_world_emit(world, unknown, &one, 1));
     one.target = entity_provisional(3);
@@ -618,6 +619,27 @@ Test(event, waiting_values_are_destroyed_with_the_world)
     quern_event_reader_destroy(reader);
     quern_world_destroy(short_lived);
     cr_assert_eq(tracked_live_count(&counts), 0u);
+}
+
+Test(event, waiting_values_are_destroyed_before_a_refused_end_of_the_world)
+{
+    quern_world *kept = setup_world();
+    tracked_counts counts = {0};
+    const quern_event event = tracked_event_register(kept, "tracked", &counts);
+    quern_event_reader *reader;
+    must(quern_event_reader_create(kept, &(quern_event_reader_def){.event = event}, &reader));
+    tracked given;
+    tracked_construct(&given, 1, &counts);
+    must(quern_world_emit(kept, event, &given, 1));
+    tracked_destroy(&given, &counts);
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_world_destroy(kept); /* the reader is an object of the world */
+    cr_assert_not_null(strstr(reports.last, "values with destroy hooks were destroyed"), "%s",
+                       reports.last);
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+    quern_event_reader_destroy(reader);
+    quern_world_destroy(kept);
 }
 
 /* --------------------------------------------------------------------------------------------- memory */

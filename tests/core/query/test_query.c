@@ -683,6 +683,9 @@ Test(query, bad_definitions_are_refused)
     must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &gap, &query));
     cr_assert_not_null(strstr(quern_error_message(),
                               "term 1 is zero, which ends the list, but term 2 is set: leave no gap"));
+    quern_query_def unnamed = good;
+    unnamed.name = "";
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &unnamed, &query));
     must_refuse(NULL_ARGUMENT, world, quern_query_create(NULL, &good, &query));
     must_refuse(NULL_ARGUMENT, world, quern_query_create(world, NULL, &query));
     must_refuse(NULL_ARGUMENT, world, quern_query_create(world, &good, NULL));

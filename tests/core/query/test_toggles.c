@@ -562,6 +562,7 @@ Test(toggles_refused, rows_and_terms_out_of_range)
     assert_refused_value(world, quern_view_set_enabled(&it.view, 1, it.view.count, false));
     assert_refused_value(world, quern_view_set_enabled(&it.view, 3, 0, false));
     assert_refused_value(world, quern_view_is_enabled(&it.view, 3, 0));
+    assert_refused_value(world, quern_view_is_enabled(&it.view, UINT32_MAX, 0));
     assert_refused_value(world, quern_view_is_enabled(&it.view, 0, it.view.count));
     cr_assert(quern_view_is_enabled(&it.view, 0, 0));
     cr_assert(quern_view_is_enabled(&it.view, 1, 0));

@@ -309,6 +309,22 @@ Test(up, inner_loops_left_early_do_not_end_the_outer_loop)
     cr_assert_eq(sum, expected);
 }
 
+Test(up, loops_that_reach_their_end_do_not_count_as_unfinished)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
+    quern_query_iterator oldest = quern_query_iterate(query);
+    cr_assert(quern_query_next(&oldest));
+    quern_query_iterator others[2 * WALKS];
+    for (uint32_t i = 0; i < 2 * WALKS; i++) {
+        others[i] = quern_query_iterate(query);
+        while (quern_query_next(&others[i]))
+            ;
+        must(others[i].result);
+    }
+    cr_assert(quern_query_next(&oldest));
+    must(oldest.result);
+}
+
 Test(up, loops_left_early_can_be_ended)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);

@@ -84,6 +84,7 @@ static void check_float(quern_field_type type, uint64_t bits)
     if (type == QUERN_FIELD_F32) bits = (uint32_t)bits;
     if (!isfinite(real_of(type, bits))) return;
     print_naively(type, bits, expected);
+    memset(text, '?', sizeof text);
     const size_t bytes = quern__number_write(type, bits, text);
     cr_assert_str_eq(text, expected, "type %d, bits %#" PRIx64 ": '%s', expected '%s'", (int)type, bits,
                      text, expected);
@@ -139,6 +140,27 @@ static uint64_t random_float(quern_field_type type, random_source *random)
                        (double)(next >> 11) * 0x1p-53 * power_of_ten((int)random_below(random, 10) - 5));
     default:
         return next;
+    }
+}
+
+Test(number, integers_are_written_up_to_their_limits)
+{
+    static const struct {
+        quern_field_type type;
+        uint64_t bits;
+        const char *text;
+    } cases[] = {
+        {QUERN_FIELD_U64, 0, "0"},
+        {QUERN_FIELD_U64, UINT64_MAX, "18446744073709551615"},
+        {QUERN_FIELD_I64, UINT64_MAX, "-1"},
+        {QUERN_FIELD_I64, (uint64_t)INT64_MIN, "-9223372036854775808"},
+        {QUERN_FIELD_I8, (uint64_t)-128, "-128"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[QUERN__NUMBER_BYTES];
+        memset(text, '?', sizeof text);
+        cr_expect_eq(quern__number_write(cases[i].type, cases[i].bits, text), strlen(cases[i].text));
+        cr_expect_str_eq(text, cases[i].text);
     }
 }
 

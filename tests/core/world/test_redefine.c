@@ -398,6 +398,8 @@ Test(redefine, an_identity_that_was_missing_is_found)
     cr_assert_eq(found.bits, component.bits);
     def.type_id = 0; /* C: the identity stays */
     must(quern_component_redefine(world, component, &def, NULL, NULL));
+    def.type_id = UINT64_C(0xFEDCBA987654321);
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &def, &found));
     quern_component_def other = {.name = "other", .size_bytes = 4, .alignment_bytes = 4};
     quern_component second;
     must(quern_component_register(world, &other, &second));

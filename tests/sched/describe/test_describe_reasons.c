@@ -87,6 +87,16 @@ Test(describe_reasons, the_pass_that_shares_more)
     assert_line("not in pass 2: it shares as many components or more here");
 }
 
+/* A conflict with a system of another pass, chunk by chunk, is no reason to be apart from this one. */
+Test(describe_reasons, the_pass_that_shares_more_and_has_the_earlier_system)
+{
+    must_exist(position);
+    add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
+    add_user("b", velocity, score, QUERN_ACCESS_READ);
+    setup_writer(schedule, "c", position);
+    assert_line("not in pass 2: it shares as many components or more here");
+}
+
 /* A chain of three entities, and two below its end: levels 0 to 3 have one chunk each. */
 static void setup_tree(void)
 {

@@ -403,6 +403,28 @@ Test(event_frame, plain_code_and_systems_read_each_others_events)
     quern_event_reader_destroy(plain);
 }
 
+Test(event_frame, plain_code_continues_the_events_of_a_frame)
+{
+    schedule = setup_schedule(world);
+    uint32_t count = 3;
+    quern_system_def emitter = system_def("emitter", NULL);
+    emitter.begin = emit_some;
+    emitter.user_data = &count;
+    emitter.emits[0] = hit;
+    quern_event_reader *plain;
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = hit, .name = "ui"}, &plain));
+    setup_system(schedule, &emitter);
+    must_run(schedule, NULL);
+    must(quern_world_emit(world, hit, &(Hit){.number = 77}, 1));
+    quern_event_block block;
+    while (quern_event_reader_next(plain, &block))
+        see(a_seen, block.values, block.count);
+    cr_assert_eq(a_seen->count, 4u);
+    expect_numbers(a_seen, 0, 3, 0);
+    cr_assert_eq(a_seen->hits[3].number, 77u);
+    quern_event_reader_destroy(plain);
+}
+
 Test(event_frame, fixed_steps_publish_and_read_each)
 {
     schedule = setup_schedule(world);

@@ -138,6 +138,10 @@ Test(event_misuse, kept_emitter_is_reported)
     capture_reports(&reports);
     cr_assert_not(quern_emit(kept_emitter, &(Hit){.number = 3}));
     assert_reported("outside of the callback");
+    capture_reports(&reports);
+    cr_assert_null(QUERN_EMIT_SOME(kept_emitter, 1, NULL, Hit));
+    assert_reported("outside of the callback");
+    cr_assert_null(QUERN_EMIT_SOME(NULL, 1, NULL, Hit));
 }
 
 static void *emit_on_thread(void *argument)

@@ -257,6 +257,35 @@ Test(frame_threads, after_a_frame_any_thread_may_run_one)
     cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
 }
 
+static void count_call(quern_context *context, const quern_view *view)
+{
+    callback_count++;
+}
+
+static quern_result set_and_react_on_jobs(void)
+{
+    must(quern_entity_set(shared, entity, number, &(uint64_t){1}));
+    return quern_world_react(shared, jobs);
+}
+
+Test(frame_threads, after_reactions_any_thread_may_use_their_pool)
+{
+    static const intrusion reacting = {"quern_world_react", set_and_react_on_jobs, false};
+    first = make_schedule(&(quern_system_def){.name = "watches",
+                                              .terms = {quern_term_read(number)},
+                                              .reacts_to = QUERN_REACT_SET,
+                                              .run = count_call});
+    intruder = &reacting;
+    for (uint32_t i = 0; i < 4; i++) {
+        must(set_and_react_on_jobs());
+        let_in();
+        must(intruder_result);
+        must(quern_schedule_run(second, jobs, 1));
+    }
+    cr_assert_geq(callback_count, 8u, "both threads have reacted");
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+}
+
 /* --------------------------------------------------------- a frame that outlives the exclusive system */
 
 static pthread_barrier_t barrier;

@@ -523,6 +523,17 @@ static void note_processors(void *argument, uint32_t begin, uint32_t end, uint32
     sleep_ms(5);
 }
 
+Test(jobs, only_processors_on_which_the_thread_may_run_count)
+{
+    cpu_set_t allowed;
+    cr_assert(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+    cr_assert_eq(quern_processor_count(), (uint32_t)CPU_COUNT(&allowed));
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&allowed) > 1; i++)
+        CPU_CLR(i, &allowed);
+    cr_assert(sched_setaffinity(0, sizeof allowed, &allowed) == 0);
+    cr_assert_eq(quern_processor_count(), 1u);
+}
+
 Test(jobs, threads_can_be_pinned)
 {
     quern_jobs *jobs;

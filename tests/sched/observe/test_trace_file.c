@@ -549,3 +549,36 @@ Test(trace_file, frames_are_written_with_their_jobs)
     check_frames(1);
     check_frames(3);
 }
+
+static uint32_t count_passes(const cJSON *root, const char *name)
+{
+    uint32_t count = 0;
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root)) count +=
+        strcmp(text_of(event, "cat"), "pass") == 0 && strcmp(text_of(event, "name"), name) == 0;
+    return count;
+}
+
+Test(trace_file, a_pass_has_another_name_once_it_has_another_system)
+{
+    quern_trace *trace = open_trace(1, 4096);
+    quern_world *world = setup_world();
+    const quern_component number = setup_component(world, "number", 8, 8);
+    for (uint32_t i = 0; i < 3000; i++)
+        setup_entity_with(world, &number, 1);
+    quern_schedule *schedule = setup_schedule_as(world, (quern_schedule_def){.trace = trace}, 1);
+    quern_trace_start(trace);
+    const quern_system first =
+        make_system(schedule, "first", count_up, .terms = {quern_term_write(number)});
+    must_run(schedule, NULL);
+    must(quern_schedule_remove_system(schedule, first));
+    make_system(schedule, "second", count_up, .terms = {quern_term_write(number)});
+    must_run(schedule, NULL);
+    quern_trace_stop(trace);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    cJSON *root = write_and_parse(trace);
+    cr_assert_gt(count_passes(root, "first"), 0u);
+    cr_assert_eq(count_passes(root, "second"), count_passes(root, "first"));
+    close_trace(trace, root);
+}

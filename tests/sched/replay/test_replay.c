@@ -537,6 +537,7 @@ Test(replay, a_frame_with_an_error_is_recorded_with_it)
 
 typedef struct narrow_sink {
     size_t left;
+    uint32_t flush_count; /* calls with 0 bytes */
 } narrow_sink;
 
 static bool write_narrow(void *user_data, const char *text, size_t bytes)
@@ -544,13 +545,33 @@ static bool write_narrow(void *user_data, const char *text, size_t bytes)
     narrow_sink *sink = user_data;
     if (bytes > sink->left) return false;
     sink->left -= bytes;
+    if (bytes == 0) sink->flush_count++;
     return true;
 }
 
-Test(replay, a_full_sink_stops_no_frame)
+Test(replay, each_frame_flushes_the_sink)
 {
     scene it;
-    narrow_sink narrow = {3000};
+    narrow_sink wide = {.left = SIZE_MAX};
+    quern_replay_recorder *recorder;
+    replay_scene_open(&it, NULL);
+    must(quern_replay_recorder_create(it.schedule, (quern_sink){.write = write_narrow, .user_data = &wide},
+                                      NULL, &recorder));
+    for (uint32_t frame = 1; frame < 4; frame++) {
+        must(quern_replay_record(recorder, NULL, 1));
+        cr_assert_eq(wide.flush_count, frame);
+    }
+    must(quern_replay_finish(recorder));
+    cr_assert_eq(wide.flush_count, 4u);
+    replay_scene_close(&it);
+}
+
+/* The recording ends in blocks of several kinds, by the size of the sink. */
+static void fill_sink(size_t left)
+{
+    scene it;
+    narrow_sink narrow = {.left = left};
+    char end[32];
     quern_replay_recorder *recorder;
     replay_scene_open(&it, NULL);
     must(quern_replay_recorder_create(
@@ -561,11 +582,19 @@ Test(replay, a_full_sink_stops_no_frame)
         result = quern_replay_record(recorder, NULL, 1);
     cr_assert_eq(result, QUERN_ERROR_IO);
     cr_assert_gt(recorded, 1);
-    cr_assert(strstr(quern_error_message(), "the recording ends in frame") != NULL);
+    snprintf(end, sizeof end, "ends in frame %u:", recorded - 1);
+    cr_assert(strstr(quern_error_message(), end) != NULL, "'%s': %s", end, quern_error_message());
     cr_assert_eq(quern_replay_record(recorder, NULL, 1), QUERN_ERROR_IO);
+    cr_assert(strstr(quern_error_message(), end) != NULL, "'%s': %s", end, quern_error_message());
     cr_assert_eq(stats_of_frame(it.schedule).frame_index, recorded, "all frames ran");
     cr_assert_eq(quern_replay_finish(recorder), QUERN_ERROR_IO);
     replay_scene_close(&it);
+}
+
+Test(replay, a_full_sink_stops_no_frame)
+{
+    for (size_t left = 2500; left < 3500; left += 37)
+        fill_sink(left);
 }
 
 static void copy_nothing(void *targets, const void *sources, uint32_t count, void *user_data) {}

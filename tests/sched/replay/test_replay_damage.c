@@ -197,6 +197,24 @@ Test(replay_damage, the_last_inputs_run_without_a_state)
     quern_byte_buffer_release(&memory);
 }
 
+Test(replay_damage, a_frame_out_of_turn_is_refused)
+{
+    quern_byte_buffer memory = {0};
+    quern_replay_report report;
+    record(&memory, FRAMES);
+    unsigned char *bytes = (unsigned char *)memory.bytes;
+    const size_t second = replay_find_block(bytes, memory.size_bytes, QUERN__REPLAY_FRAME, 2);
+    cr_assert_eq(bytes[second + sizeof(replay_block)], 1, "frames are numbered from 0");
+    bytes[second + sizeof(replay_block)] = 2;
+    replay_reseal(bytes, memory.size_bytes);
+    cr_assert_eq(run(bytes, memory.size_bytes, &report), QUERN_ERROR_BAD_ARCHIVE);
+    cr_assert_eq(report.frame_count, 1);
+    cr_assert_not_null(strstr(quern_error_message(), "FRAME block of the next frame"), "%s",
+                       quern_error_message());
+    drop_kept();
+    quern_byte_buffer_release(&memory);
+}
+
 Test(replay_damage, other_files_are_refused)
 {
     quern_replay_report report;

@@ -172,17 +172,30 @@ void quern__inspect_end_edit(quern_inspector *inspector)
     inspector->edit_count++;
 }
 
+/* Finds the kept frame to which undo goes back. Returns false if there is no edit, or that frame is not kept any more. */
+static bool find_undo_frame(const quern_inspector *inspector, uint64_t *out_frame, bool *out_has_run)
+{
+    uint64_t oldest;
+    *out_has_run = inspector->frame != inspector->edit_frame || !inspector->is_edit_saved;
+    *out_frame = inspector->edit_frame - *out_has_run;
+    return inspector->edit_count > 0 && inspector->def.history != NULL &&
+           (inspector->edit_frame > 0 || !*out_has_run) &&
+           quern_history_get_frames(inspector->def.history, &oldest, NULL) && oldest <= *out_frame;
+}
+
 static void begin_undo(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
     char warning[160];
+    uint64_t frame;
+    bool has_run;
     if (!has_history(answer)) return;
-    const bool has_run = inspector->frame != inspector->edit_frame || !inspector->is_edit_saved;
-    if (inspector->edit_count == 0 || (has_run && inspector->edit_frame == 0)) {
-        quern__inspect_fail(answer, 409, "undo: there is no edit to take back");
+    if (!find_undo_frame(inspector, &frame, &has_run)) {
+        quern__inspect_fail(
+            answer, 409,
+            "undo: there is no edit to take back, or the frame before it is not kept any more");
         return;
     }
-    const uint64_t frame = inspector->edit_frame - has_run;
     const quern_result result = go_to(inspector, frame);
     if (result != QUERN_OK || !has_run) {
         quern__inspect_finish_change(answer, result);
@@ -724,7 +737,8 @@ static void begin_watch(quern__inspect_answer *answer)
     quern_inspector *inspector = answer->inspector;
     quern__inspect_text *text = &answer->text;
     const bool has_systems = inspector->def.schedule != NULL;
-    uint64_t oldest, newest;
+    uint64_t oldest, newest, undo_frame;
+    bool has_run;
     quern__inspect_open(text, NULL, '{');
     quern__inspect_put_count(text, "frame", inspector->frame);
     quern__inspect_put_flag(text, "paused", inspector->is_paused);
@@ -735,7 +749,8 @@ static void begin_watch(quern__inspect_answer *answer)
         quern__inspect_put_count(text, "oldest", oldest);
         quern__inspect_put_count(text, "newest", newest);
     }
-    quern__inspect_put_count(text, "edit_count", inspector->edit_count);
+    quern__inspect_put_count(text, "edit_count",
+                             find_undo_frame(inspector, &undo_frame, &has_run) ? inspector->edit_count : 0);
     const uint64_t first_sample = write_samples(answer);
     if (has_part(answer, "probes")) quern__inspect_write_probes(inspector, text, first_sample);
     if (has_systems && has_part(answer, "systems")) write_systems(inspector, text);

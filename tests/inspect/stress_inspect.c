@@ -32,18 +32,19 @@ static atomic_uint current_frame;
 
 /* ------------------------------------------------------------------------------------------ requests */
 
-static const char *const gets[] = {"world",   "hash",     "types",   "resources", "archetypes",
-                                   "prefabs", "entities", "sources", "roots",     "entity",
-                                   "systems", "schedule", "trace",   "forecast",  "history",
-                                   "delta",   "events",   "watch",   "none",      ""};
-static const char *const posts[] = {"set",    "set_resource", "add",    "remove",  "merge",  "enable",
-                                    "name",   "relate",       "create", "destroy", "system", "profiling",
-                                    "record", "capture",      "pause",  "resume",  "resume", "resume",
-                                    "step",   "restore",      "none"};
-static const char *const names[] = {"entity", "path",  "value",   "component", "relation", "target",
-                                    "name",   "query", "limit",   "offset",    "cursor",   "values",
-                                    "after",  "parts", "from",    "to",        "frame",    "frames",
-                                    "count",  "on",    "threads", "rate",      "entities"};
+static const char *const gets[] = {
+    "world",  "hash",    "types",    "resources", "archetypes", "prefabs", "entities", "sources", "roots",
+    "entity", "systems", "schedule", "trace",     "forecast",   "history", "delta",    "events",  "watch",
+    "none",   "",        "table",    "table",     "matches",    "access",  "probes",   "panel"};
+static const char *const posts[] = {
+    "set",     "set_resource", "add",       "remove", "merge",   "enable", "name",    "relate",    "create",
+    "destroy", "system",       "profiling", "record", "capture", "pause",  "resume",  "resume",    "resume",
+    "step",    "restore",      "none",      "undo",   "probe",   "break",  "unprobe", "system_set"};
+static const char *const names[] = {
+    "entity",   "path",   "value",   "component", "relation", "target", "name", "query",   "limit",
+    "offset",   "cursor", "values",  "after",     "parts",    "from",   "to",   "frame",   "frames",
+    "count",    "on",     "threads", "rate",      "entities", "where",  "sort", "columns", "descending",
+    "anywhere", "copy",   "prefab",  "probe",     "title",    "from"};
 static const char *const values[] = {"/arena",
                                      "/arena/gun",
                                      "0:1",
@@ -67,7 +68,10 @@ static const char *const values[] = {"/arena",
                                      "%00",
                                      "-1",
                                      "99999999999",
-                                     "systems,profile,commands,events",
+                                     "systems,profile,commands,events,probes",
+                                     "Body.x<5",
+                                     "Body.level=high, Body.x>=1",
+                                     "Body.x,Body.level,,x",
                                      "1:1,2:1,3:1,x,,",
                                      "[1,2]",
                                      ""};
@@ -93,6 +97,19 @@ static void draw_frames(random_source *random, char *text, size_t room)
     snprintf(text, room, "from=%u&to=%u&frame=%u&limit=500", frame, frame + random_below(random, 8), frame);
 }
 
+/* Arguments that some of the end points understand as a whole. */
+static const char *const wholes[] = {
+    "query=Body&where=Body.x<5&sort=Body.x&columns=Body.x,Body.level&limit=50",
+    "query=Body&sort=Body.speed&descending=1&offset=20&columns=Body.speed",
+    "entity=/arena/gun&path=Body.x",
+    "entity=0:1&path=Body.level",
+    "query=Body&where=Body.x>30",
+    "entity=/arena/gun&where=Body.level=high",
+    "copy=/arena",
+    "probe=1",
+    "probe=7",
+};
+
 static size_t draw_request(random_source *random, char *text, size_t room)
 {
     char arguments[512];
@@ -100,6 +117,7 @@ static size_t draw_request(random_source *random, char *text, size_t room)
     const char *path = is_post ? PICK(random, posts) : PICK(random, gets);
     draw_arguments(random, arguments, sizeof arguments);
     if (random_chance(random, 30)) draw_frames(random, arguments, sizeof arguments);
+    if (random_chance(random, 30)) snprintf(arguments, sizeof arguments, "%s", PICK(random, wholes));
     uint32_t body_bytes = is_post && random_chance(random, 30) ? random_below(random, 3000) : 0;
     if (random_chance(random, 1)) body_bytes = 60000 + random_below(random, 8000);
     size_t size = (size_t)snprintf(

@@ -568,6 +568,12 @@ Test(inspect_tools, takes_edits_back)
     inspect_post(&scene, "undo", NULL);
     cr_assert_not(inspect_scene_turn(&scene));
     cr_assert_eq(scene.frame, 2);
+    /* The frame before the edit is kept for some time only. */
+    inspect_post(&scene, "resume", NULL);
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Body.x&value=77");
+    run_frames(40);
+    refuse("POST", "undo", NULL, 409);
+    cr_assert_not_null(strstr(inspect_get(&scene, "watch", NULL), "\"edit_count\":0"));
     scene.inspector->def.history = NULL;
     refuse("POST", "undo", NULL, 404);
     inspect_scene_close(&scene);

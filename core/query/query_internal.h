@@ -112,9 +112,10 @@ typedef struct quern__query_match {
 } quern__query_match;
 
 struct quern_query {
-    quern_world *world; /* NULL if the query belongs to a system */
-    const char *name;   /* behind the query in the same allocation; NULL if it has no name */
-    uint32_t number;    /* greater than that of each older query, and less than QUERN_LIST_END */
+    quern_world *world;      /* NULL if the query belongs to a system */
+    const char *name;        /* behind the query in the same allocation; NULL if it has no name */
+    uint32_t number;         /* greater than that of each older query, and less than QUERN_LIST_END */
+    uint32_t further_number; /* 1 + index among the further queries of its system; 0: it is none of them */
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;

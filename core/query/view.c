@@ -220,6 +220,8 @@ static const char *describe_caller(const quern_view *view, char *text, size_t te
 {
     text[0] = '\0';
     quern__scope_describe(quern__scope_of(view), text, text_bytes);
+    if (view->query != NULL && view->query->further_number > 0)
+        quern__append(text, text_bytes, ", query %u,", view->query->further_number - 1);
     return text;
 }
 
@@ -253,7 +255,7 @@ static const char *remedy_for(const quern_view *view, uint32_t term, quern_acces
 
 static void report_access(const quern_view *view, uint32_t term, quern_access access, const char *function)
 {
-    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
+    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 32];
     quern__scope *scope = quern__scope_of(view);
     if (view->query != NULL && view->query->term_count > 0)
         quern__query_describe(view->query, declared, sizeof declared);
@@ -285,7 +287,7 @@ void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access acc
 const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, size_t size_bytes,
                                          const char *function)
 {
-    char owner[QUERN_MAX_NAME_BYTES + 16];
+    char owner[QUERN_MAX_NAME_BYTES + 32];
     if (has_term(view, term))
         quern__refuse(
             quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
@@ -306,7 +308,7 @@ static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes,
     const uint32_t value_bytes = view->query != NULL ? type->size_bytes : view->columns[term].size_bytes;
     const bool is_named = !QUERN_CHECKS || quern__type_has_c_name(type, type_name);
     if (size_bytes == value_bytes && is_named) return true;
-    char owner[QUERN_MAX_NAME_BYTES + 16];
+    char owner[QUERN_MAX_NAME_BYTES + 32];
     describe_caller(view, owner, sizeof owner);
     if (size_bytes != value_bytes)
         quern__refuse(
@@ -329,7 +331,7 @@ static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const
         return false;
     }
     if (row < view->count && !quern__view_is_up(view, term)) return true;
-    char owner[QUERN_MAX_NAME_BYTES + 16];
+    char owner[QUERN_MAX_NAME_BYTES + 32];
     describe_caller(view, owner, sizeof owner);
     if (row >= view->count)
         quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
@@ -354,7 +356,7 @@ static const char lacking[] = "which the entities of the view lack (quern_view_h
 static bool refuse_component(const quern_view *view, uint32_t term, const char *function, const char *verb,
                              const char *why)
 {
-    char owner[QUERN_MAX_NAME_BYTES + 16];
+    char owner[QUERN_MAX_NAME_BYTES + 32];
     quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
                   "%s: %s asked to %s '%s', term %u, %s", function,
                   describe_caller(view, owner, sizeof owner), verb, type_of(view, term)->name, term, why);

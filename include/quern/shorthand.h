@@ -150,9 +150,10 @@ static inline void quern__must(quern_result result, const char *call, const char
  *
  * break and continue work as in any loop. QUERN_ADD_SYSTEM declares the query, such as
  * `.queries = {{.terms = {quern_term_read(QUERN_ID(world, Place)), quern_term_with(QUERN_ID(world, Ghost))}}}`. */
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): the argument is a declarator */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a declarator */
 #define QUERN_EACH_VIEW(context, query, it) \
     for (quern_query_iterator it = quern_context_query((context), (query)); quern_query_next(&it);)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /** Adds a system that QUERN_SYSTEM defined, with its name as the system's name. Further arguments are designated
  * initialisers of quern_system_def (in C++ they need C++20): `.phase`, `.after`, `.flags`, and so on. Terms

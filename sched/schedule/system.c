@@ -218,6 +218,7 @@ static quern_result add_queries(quern__system *system, quern__storage *storage, 
         if (result != QUERN_OK) return quern__message_add_element(result, "query", i);
         system->query_count++;
         query->whole_chunks = from->whole_chunks;
+        query->further_number = i + 1;
         system->has_filters |= query->filter_count > 0;
         if (from->name != NULL)
             query->name =

@@ -137,6 +137,7 @@ function SystemPanel({ name, facts, stats, direct, where }) {
   const to = direct.filter(edge => edge.after === name), from = direct.filter(edge => edge.before === name)
   const traits = ['serial', 'main_thread', 'exclusive', 'condition', 'begin', 'end'].filter(key => system[key]).map(key => key.replace('_', ' '))
   const component = each => openType(`components ${each}`), line = (key, value) => value && html`<tr><th scope="row">${key}</th><td class="wrap">${value}</td></tr>`
+  const terms = each => each.terms.map(term => html`<div>${termText(term)} <${Link} to=${() => component(term.component)}>${term.component}</${Link}> <span class="muted">${termPath(term)}</span></div>`)
   return html`<section class="detail"><h2 data-test="system-name">${name}</h2>
     <p class="row"><label><input type="checkbox" checked=${figures ? figures.enabled : system.enabled} aria-label=${`run ${name}`} onChange=${event => post('system', { name, on: event.target.checked ? 1 : 0 }).then(readAccess)} /> runs</label>
       ${figures && html`<span class="muted">${ms(figures.time_ns)} ms, ${many(figures.view_count, 'view', 'views')}, ${many(figures.entity_count, 'row', 'rows')}, ${many(figures.command_count, 'command', 'commands')}</span>`}</p>
@@ -148,7 +149,8 @@ function SystemPanel({ name, facts, stats, direct, where }) {
       ${line('reacts to', system.reacts_to && system.reacts_to.join(', '))}
       ${line('levels of', system.levels)}
       ${line('matches', system.terms.length > 0 && `${many(system.archetypes, 'archetype', 'archetypes')}, ${many(system.chunks, 'chunk', 'chunks')}`)}
-      ${line('terms', system.terms.length > 0 && system.terms.map(term => html`<div>${termText(term)} <${Link} to=${() => component(term.component)}>${term.component}</${Link}> <span class="muted">${termPath(term)}</span></div>`))}
+      ${line('terms', system.terms.length > 0 && terms(system))}
+      ${system.queries.map((query, i) => line(`query ${query.name || i}`, terms(query)))}
       ${line('looks up', system.lookups.length > 0 && html`<${Names} list=${system.lookups} to=${component} />`)}
       ${line('writes anywhere', system.write_lookups.length > 0 && html`<${Names} list=${system.write_lookups} to=${component} />`)}
       ${line('resources', system.resources.length > 0 && system.resources.map(use => html`<div>${use.access.replace('_', ' ')} <${Link} to=${() => openType(`resources ${use.resource}`)}>${use.resource}</${Link}></div>`))}

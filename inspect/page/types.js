@@ -14,8 +14,9 @@ function usersOf(access, kind, name) {
   const users = {}, add = (what, system) => { const list = users[what] = users[what] || []; if (!list.includes(system.name)) list.push(system.name) }
   ;(access ? access.systems : []).forEach(system => {
     if (kind === 'components' || kind === 'relations') {
-      system.terms.filter(term => term.component === name).forEach(term => add(term.match === 'none' ? 'leave it out' : term.access === 'none' ? 'ask for it' : term.access === 'read' ? 'read it' : 'write it', system))
-      system.terms.filter(term => term.relation === name).forEach(() => add('look upward along it', system))
+      const terms = system.terms.concat(...system.queries.map(query => query.terms))
+      terms.filter(term => term.component === name).forEach(term => add(term.match === 'none' ? 'leave it out' : term.access === 'none' ? 'ask for it' : term.access === 'read' ? 'read it' : 'write it', system))
+      terms.filter(term => term.relation === name).forEach(() => add('look upward along it', system))
       if (system.lookups.includes(name)) add('look it up', system)
       if (system.write_lookups.includes(name)) add('write it anywhere', system)
       if (system.levels === name) add('run by its levels', system)

@@ -74,6 +74,8 @@ try {
   await find('spread power', 'spread power', '/')
   await until('the system is shown', async () => (await test('system-name').textContent()) === 'spread power')
   check(await page.locator('tr.chosen').count() === 1, 'the system is not marked in its phase')
+  await find('sort police', 'sort police')
+  await until('the further query of the system', async () => (await page.locator('section.detail').textContent()).includes('query sleepers'))
   await page.keyboard.press('Control+k')
   await test('find').fill('energy')
   await until('kinds', async () => (await page.locator('.find [role=group]').count()) >= 3)

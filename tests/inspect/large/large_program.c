@@ -172,6 +172,9 @@ static void add_systems(Program *program)
             def.run = drift;
             def.terms[0] = quern_term_write(program->position);
             def.terms[1] = quern_term_read(program->energy);
+            def.queries[0] = (quern_query_def){
+                .name = "sleepers",
+                .terms = {quern_term_read(program->energy), quern_term_with(program->asleep)}};
         } else {
             def.run = grow;
             def.terms[0] = quern_term_write(program->parts[i * 3 % 17]);

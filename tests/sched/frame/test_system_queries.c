@@ -57,19 +57,18 @@ static int64_t value_of(quern_entity entity, quern_component component)
 /* The sum of the first column of query 0, and the number of its rows. */
 static int64_t sum_of_query(quern_context *context, uint64_t *out_count)
 {
-    int64_t sum = 0;
-    uint64_t total = 0;
+    uint64_t sum = 0, total = 0; /* values may be large: sums wrap around */
     quern_query_iterator it = quern_context_query(context, 0);
     while (quern_query_next(&it)) {
         const int64_t *values = quern_view_read(&it.view, 0);
         const uint32_t count = it.view.count;
         for (uint32_t i = 0; i < count && values != NULL; i++)
-            sum += values[i];
+            sum += (uint64_t)values[i];
         total += count;
     }
     cr_assert_eq(it.result, QUERN_OK);
     *out_count = total;
-    return sum;
+    return (int64_t)sum;
 }
 
 static void add_sums(quern_context *context, const quern_view *view)

@@ -124,6 +124,9 @@ static quern_result save_present(quern_inspector *inspector)
     const quern_result result =
         quern_history_save(inspector->def.history, inspector->frame, inspector->def.jobs);
     inspector->is_saved = result == QUERN_OK;
+    /* The frame has the edits now, so undo has to go further back. */
+    if (inspector->edit_count > 0 && inspector->frame == inspector->edit_frame)
+        inspector->is_edit_saved = false;
     return result;
 }
 

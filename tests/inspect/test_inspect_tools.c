@@ -579,6 +579,24 @@ Test(inspect_tools, takes_edits_back)
     inspect_scene_close(&scene);
 }
 
+/* A comparison with the present keeps the edited state in place of the one before, so undo goes further back. */
+Test(inspect_tools, takes_edits_back_after_a_comparison)
+{
+    uint32_t status;
+    inspect_scene_open(&scene, 5, NULL);
+    run_frames(3);
+    inspect_post(&scene, "pause", NULL);
+    cr_assert_not(inspect_scene_turn(&scene));
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Body.x&value=77");
+    cJSON_Delete(get("delta", "from=2&to=3"));
+    const char *answer = inspect_scene_ask(&scene, "POST", "undo", NULL, &status);
+    cr_assert(status == 200 && strstr(answer, "before frame 2") != NULL, "%s", answer);
+    cr_assert_not(inspect_scene_turn(&scene));
+    cr_assert_eq(scene.frame, 2);
+    cr_assert_neq(body_of(scene.child).x, 77);
+    inspect_scene_close(&scene);
+}
+
 Test(inspect_tools, creates_instances_and_copies)
 {
     char arguments[160];

@@ -153,7 +153,7 @@ def library():
 
 
 def main(arguments):
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.exit(__doc__)
     os.makedirs(arguments[0], exist_ok=True)
     for name, text in (("quern.h", public_header()), ("quern.c", library())):

@@ -553,7 +553,8 @@ static void list_named(quern__inspect_answer *answer, const char *prefix)
 
 static char lower(char byte)
 {
-    return byte >= 'A' && byte <= 'Z' ? (char)(byte + 'a' - 'A') : byte;
+    if (byte < 'A' || byte > 'Z') return byte;
+    return (char)(byte + 'a' - 'A');
 }
 
 /* Without regard to the case of ASCII letters. */

@@ -308,15 +308,15 @@ bool quern__query_matches(const quern__query *query, const quern__archetype *arc
     return matches(query, archetype, archetype_has);
 }
 
-/* Returns whether the query requires a component that the other one excludes. */
-static bool requires_excluded(const quern__query *query, const quern__query *other)
+/* Returns whether `a` requires a component that `b` excludes. */
+static bool requires_excluded(const quern__query *a, const quern__query *b)
 {
-    for (uint32_t i = 0; i < query->term_count; i++) {
-        const uint32_t index = quern__term_index(&query->terms[i]);
-        if (query->terms[i].match != QUERN_MATCH_ALL) continue;
-        if (index == query->storage->disabled_index && !other->names_disabled) return true;
-        for (uint32_t k = 0; k < other->term_count; k++)
-            if (other->terms[k].match == QUERN_MATCH_NONE && quern__term_index(&other->terms[k]) == index)
+    for (uint32_t i = 0; i < a->term_count; i++) {
+        const uint32_t index = quern__term_index(&a->terms[i]);
+        if (a->terms[i].match != QUERN_MATCH_ALL) continue;
+        if (index == a->storage->disabled_index && !b->names_disabled) return true;
+        for (uint32_t k = 0; k < b->term_count; k++)
+            if (b->terms[k].match == QUERN_MATCH_NONE && quern__term_index(&b->terms[k]) == index)
                 return true;
     }
     return false;

@@ -165,8 +165,9 @@ typedef struct quern_system_def {
      *     .queries = {{.terms = {quern_term_read(place), quern_term_with(ghost)}}},
      *
      * The list ends at the first query without members. Terms, names and whole_chunks are those of quern_query_def. Change
-     * filters select what has changed since the system last ran: since its last run with a view, or with begin or end. At
-     * most one of the terms and queries together has a target term.
+     * filters select what has changed since the last frame in which the system ran, as those of the terms do: with or
+     * without a view, but not while it is disabled or its condition is false. At most one of the terms and queries together
+     * has a target term.
      *
      * A query that only reads keeps the system parallel. What it reads, also by up-terms, orders the system against all
      * systems that write the component in an archetype that the query matches, like a lookup: they never run at the same

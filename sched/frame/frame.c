@@ -287,12 +287,13 @@ static void number_streams(const quern_schedule *schedule, quern__segment *segme
     }
 }
 
-/* Returns whether the segment calls nothing in any frame, until it is prepared again. */
+/* Returns whether the segment has nothing to do in any frame, until it is prepared again. A frame in which a change filter
+ * had nothing to look at counts as a run for it. */
 static bool is_idle(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         const quern__pass *pass = segment->passes.items[i];
-        if (pass->item_count > 0 || pass->has_begin || pass->has_end) return false;
+        if (pass->item_count > 0 || pass->has_begin || pass->has_end || pass->has_filters) return false;
     }
     return true;
 }

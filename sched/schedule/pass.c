@@ -359,7 +359,6 @@ void quern__pass_finish(quern__pass *pass, uint64_t version_base)
     if (!pass->has_filters) return;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        const bool was_called = system->view_count > 0 || system->begin != NULL || system->end != NULL;
-        if (system->is_active && was_called) system->query.seen_version = version_base + system->position;
+        if (system->is_active) system->query.seen_version = version_base + system->position;
     }
 }

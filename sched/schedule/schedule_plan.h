@@ -389,8 +389,8 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
 /* Sets the partial results to zero. */
 void quern__pass_start(quern__pass *pass);
 
-/* Ends a run of the pass: change filters of the systems that had a call, also those of their further queries, have now seen
- * all changes up to their own writes. `version_base` plus the position of a system is the version of its writes. */
+/* Ends a run of the pass: change filters of the systems that ran, also those of their further queries, have now seen all
+ * changes up to their own writes. `version_base` plus the position of a system is the version of its writes. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 
 /* ------------------------------------------------------------------------------------------------- plans */

@@ -235,6 +235,40 @@ Test(system_queries, change_filter_selects_what_changed_since_the_last_run)
     cr_assert_eq(count_in_frame(), 0u);
 }
 
+static uint64_t shown_count;
+
+static void count_view(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    shown_count += view->count;
+}
+
+static uint64_t count_shown(void)
+{
+    shown_count = 0;
+    must_run(schedule, NULL);
+    return shown_count;
+}
+
+/* Rows that enter an archetype did not change, however long the filter had nothing to look at. */
+Test(system_queries, a_frame_without_views_counts_as_a_run)
+{
+    quern_component watched;
+    const quern_component_def def = {
+        .name = "watched", .size_bytes = 8, .alignment_bytes = 8, .row_changes = true};
+    must(quern_component_register(world, &def, &watched));
+    make_system(schedule, "count", count_view, .flags = QUERN_SYSTEM_SERIAL,
+                .terms = {quern_term_changed(quern_term_read(watched)), quern_term_with(frozen)});
+    must(quern_entity_add(world, players[0], watched, &(int64_t){1}));
+    must(quern_entity_add(world, players[0], frozen, NULL));
+    cr_assert_eq(count_shown(), 1u);
+    must(quern_entity_remove(world, players[0], frozen));
+    must(quern_entity_add(world, players[1], watched, &(int64_t){1}));
+    cr_assert_eq(count_shown(), 0u);
+    must(quern_entity_add(world, players[1], frozen, NULL));
+    cr_assert_eq(count_shown(), 0u);
+}
+
 Test(system_queries, replaced_system_has_seen_what_the_old_one_saw)
 {
     quern_system_def def = system_def("count", NULL);

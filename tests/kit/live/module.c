@@ -239,10 +239,12 @@ static quern_result add_systems(quern_schedule *schedule)
     const quern_system_def lifted = {.name = "lift", .run = lift, .terms = {quern_term_write(place)}};
     if (LIVE_VARIANT == thief) QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}));
     if (LIVE_VARIANT == user) QUERN_TRY(QUERN_ADD_SYSTEM(schedule, watch));
-    const quern_system_def sides[] = {{.name = "left", .begin = wave, .resources = {writes}},
-                                      {.name = "right", .begin = wave, .resources = {writes}}};
-    for (int i = 0; i < 2 && (LIVE_VARIANT == pair || LIVE_VARIANT == turned); i++)
-        QUERN_TRY(quern_schedule_add_system(schedule, &sides[LIVE_VARIANT == pair ? i : 1 - i], NULL));
+    if (LIVE_VARIANT == pair || LIVE_VARIANT == turned) {
+        const quern_system_def sides[] = {{.name = "left", .begin = wave, .resources = {writes}},
+                                          {.name = "right", .begin = wave, .resources = {writes}}};
+        for (int i = 0; i < 2; i++)
+            QUERN_TRY(quern_schedule_add_system(schedule, &sides[LIVE_VARIANT == pair ? i : 1 - i], NULL));
+    }
     if (IS_OTHER) return quern_schedule_add_system(schedule, &waved, NULL);
     if (LIVE_VARIANT == circular)
         QUERN_TRY(QUERN_ADD_SYSTEM(schedule, move, .resources = {writes}, .after = {"last"}));

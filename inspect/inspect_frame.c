@@ -173,17 +173,22 @@ void quern__inspect_begin_edit(quern_inspector *inspector)
 void quern__inspect_end_edit(quern_inspector *inspector)
 {
     inspector->edit_count++;
+    inspector->is_saved = false;
 }
 
-/* Finds the kept frame to which undo goes back. Returns false if there is no edit, or that frame is not kept any more. */
+/* Finds the kept frame to which undo goes back: a program need not keep each frame. Returns false if there is no edit, or
+ * no frame before it is kept. */
 static bool find_undo_frame(const quern_inspector *inspector, uint64_t *out_frame, bool *out_has_run)
 {
-    uint64_t oldest;
     *out_has_run = inspector->frame != inspector->edit_frame || !inspector->is_edit_saved;
-    *out_frame = inspector->edit_frame - *out_has_run;
-    return inspector->edit_count > 0 && inspector->def.history != NULL &&
-           (inspector->edit_frame > 0 || !*out_has_run) &&
-           quern_history_get_frames(inspector->def.history, &oldest, NULL) && oldest <= *out_frame;
+    if (inspector->edit_count == 0 || inspector->def.history == NULL) return false;
+    uint64_t frames[4096]; /* ascending */
+    uint32_t count = quern_history_list_frames(inspector->def.history, frames, 4096);
+    if (count > 4096) count = 4096;
+    while (count > 0 && frames[count - 1] + *out_has_run > inspector->edit_frame)
+        count--;
+    if (count > 0) *out_frame = frames[count - 1];
+    return count > 0;
 }
 
 static void begin_undo(quern__inspect_answer *answer)
@@ -192,6 +197,7 @@ static void begin_undo(quern__inspect_answer *answer)
     char warning[160];
     uint64_t frame;
     bool has_run;
+    const uint32_t edit_count = inspector->edit_count;
     if (!has_history(answer)) return;
     if (!find_undo_frame(inspector, &frame, &has_run)) {
         quern__inspect_fail(
@@ -200,15 +206,16 @@ static void begin_undo(quern__inspect_answer *answer)
         return;
     }
     const quern_result result = go_to(inspector, frame);
-    if (result != QUERN_OK || !has_run) {
-        quern__inspect_finish_change(answer, result);
+    if (result != QUERN_OK) {
+        quern__inspect_fail_result(answer, result);
         return;
     }
     snprintf(warning, sizeof warning,
              "undo: the program is back before frame %" PRIu64 ", the last one without the edit", frame);
     quern__inspect_open(&answer->text, NULL, '{');
     quern__inspect_put_flag(&answer->text, "done", true);
-    quern__inspect_put_text(&answer->text, "warning", warning);
+    quern__inspect_put_count(&answer->text, "undone", edit_count);
+    if (has_run) quern__inspect_put_text(&answer->text, "warning", warning);
     quern__inspect_close(&answer->text, '}');
 }
 
@@ -808,7 +815,7 @@ const quern__inspect_route quern__inspect_frame_routes[] = {
     {"systems", false, false, begin_systems, NULL},
     {"schedule", false, false, begin_schedule, step_schedule},
     {"edges", false, false, begin_edges, NULL},
-    {"system", true, false, begin_system, NULL},
+    {"system", true, true, begin_system, NULL},
     {"profiling", true, false, begin_profiling, NULL},
     {"record", true, false, begin_record, NULL},
     {"trace", false, false, begin_trace, NULL},

@@ -88,15 +88,21 @@ static void begin_set_enabled(quern__inspect_answer *answer)
 
 /* ------------------------------------------------------------------------------------------ matches */
 
-/* Whether the target in the relation, or the nearest ancestor, has the component. A relation that allows cycles ends the
- * search after one round. */
+/* Whether the target in the relation, or the nearest ancestor, has the component. A relation without levels allows cycles,
+ * which need not contain the entity: an ancestor is noted after 1, 2, 4, ... steps, and the search ends when it meets the
+ * noted one again (Brent 1980). */
 static bool has_upward(const quern_world *world, quern_entity entity, const quern_term *term)
 {
-    quern_entity at = quern_entity_target(world, entity, term->relation);
-    while (!quern_entity_is_null(at)) {
+    quern_entity at = quern_entity_target(world, entity, term->relation), noted = at;
+    for (uint64_t steps = 1, limit = 1; !quern_entity_is_null(at); steps++) {
         if (quern_entity_has(world, at, term->component)) return true;
-        if (term->path == QUERN_PATH_TARGET || quern_entity_equal(at, entity)) return false;
+        if (term->path == QUERN_PATH_TARGET) return false;
         at = quern_entity_target(world, at, term->relation);
+        if (quern_entity_equal(at, noted)) return false;
+        if (steps < limit) continue;
+        noted = at;
+        limit *= 2;
+        steps = 0;
     }
     return false;
 }
@@ -219,6 +225,6 @@ static bool step_matches(quern__inspect_answer *answer)
 const quern__inspect_route quern__inspect_system_routes[] = {
     {"access", false, false, begin_access, step_access},
     {"matches", false, false, begin_matches, step_matches},
-    {"system_set", true, false, begin_set_enabled, NULL},
+    {"system_set", true, true, begin_set_enabled, NULL},
     {NULL, false, false, NULL, NULL},
 };

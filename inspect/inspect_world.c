@@ -103,7 +103,8 @@ static void begin_panel(quern__inspect_answer *answer)
     const quern_sink sink = quern__inspect_put_json(text, "value");
     const size_t begin_bytes = text->bytes.size_bytes;
     const quern_result result = panels[i].write(panels[i].user_data, sink);
-    if (result != QUERN_OK && result != QUERN_ERROR_IO) {
+    if (text->is_out_of_memory || text->is_too_long) return; /* the sink failed: see check_text */
+    if (result != QUERN_OK) {
         quern__inspect_fail_result(answer, result);
         return;
     }

@@ -317,7 +317,7 @@ addEventListener('keydown', event => {
   const isFind = (event.key === 'k' && (event.ctrlKey || event.metaKey)) || (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey)
   if (isFind) { update({ finding: true }); event.preventDefault(); return }
   if (isTyping || state.finding) return
-  if (event.key === 'z' && (event.ctrlKey || event.metaKey) && state.message.edit_count > 0) { undo(); event.preventDefault(); return }
+  if (event.key === 'z' && (event.ctrlKey || event.metaKey) && (state.message.edit_count > 0 || state.edits.length > 0)) { undo(); event.preventDefault(); return }
   if (event.ctrlKey || event.metaKey || event.altKey) return
   const at = tabsOf(state.world)[Number(event.key) - 1]
   if (at) go(at[0])

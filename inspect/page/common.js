@@ -58,7 +58,7 @@ export function tell(error) {
   if (error) errorTimer = setTimeout(() => update({ error: '' }), 1000 * ERROR_SECONDS)
 }
 // Edits of one frame are kept, so that the last one alone can be taken back: see undo.
-const editing = ['set', 'set_resource', 'add', 'remove', 'enable', 'name', 'relate', 'create', 'destroy']
+const editing = ['set', 'set_resource', 'add', 'remove', 'enable', 'name', 'relate', 'create', 'destroy', 'system', 'system_set']
 export const post = async (path, argumentsOf) => {
   try {
     const json = await ask('POST', path, argumentsOf)
@@ -79,9 +79,9 @@ export const showLoading = promise => promise.catch(error => tell(error.message)
 // The program goes back to the state before the edits of this frame. If this page made all of them, it makes all but the
 // last one again: handles of created entities are the same then.
 export async function undo() {
-  const { frame, edit_count: count } = state.message, own = state.edits.filter(edit => edit.frame === frame)
-  if (!await post('undo')) return
-  const again = own.length === count ? own.slice(0, -1) : []
+  const own = state.edits.filter(edit => edit.frame === state.message.frame), answer = await post('undo')
+  if (!answer) return
+  const again = own.length === answer.undone && !answer.warning ? own.slice(0, -1) : []
   update({ edits: [] })
   for (const edit of again) if (!await post(edit.path, edit.argumentsOf)) break
 }

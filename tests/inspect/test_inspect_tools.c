@@ -147,6 +147,42 @@ static void check_matches(quern_entity entity)
     cJSON_Delete(json);
 }
 
+/* In a relation without levels, an entity may lead to a circle that it is not part of. */
+Test(inspect_tools, says_which_systems_match_before_a_circle, .timeout = 60)
+{
+    quern_relation likes;
+    quern_entity entities[3];
+    inspect_scene_open(&scene, 0, NULL);
+    must(quern_relation_register(scene.world, &(quern_relation_def){.name = "likes"}, &likes));
+    for (uint32_t i = 0; i < 3; i++)
+        must(quern_entity_create(scene.world, &entities[i]));
+    for (uint32_t i = 0; i < 3; i++)
+        must(quern_entity_relate(scene.world, entities[i], likes, entities[i == 2 ? 1 : i + 1]));
+    const quern_system_def def = {
+        .name = "look up", .run = idle, .terms = {quern_term_up_nearest(scene.body, likes)}};
+    must(quern_schedule_add_system(scene.schedule, &def, NULL));
+    check_matches(entities[0]);
+    inspect_scene_close(&scene);
+}
+
+/* Makes entities with random ones of the types, of which each second one can be disabled. */
+static void make_entities(const quern_component *types, uint32_t type_count, quern_entity *entities,
+                          uint32_t count, random_source *random)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        must(quern_entity_create(scene.world, &entities[i]));
+        for (uint32_t k = 0; k < type_count; k++) {
+            if (random_below(random, 2) == 0) continue;
+            must(quern_entity_add(scene.world, entities[i], types[k], NULL));
+            if (k % 2 == 1 && random_below(random, 2) == 0)
+                must(quern_entity_set_component_enabled(scene.world, entities[i], types[k], false));
+        }
+        if (i > 0 && random_below(random, 3) > 0)
+            must(quern_entity_relate(scene.world, entities[i], scene.parent,
+                                     entities[random_below(random, i)]));
+    }
+}
+
 Test(inspect_tools, says_which_systems_match)
 {
     enum { TYPES = 6, ENTITIES = 60, SYSTEMS = 60 };
@@ -161,18 +197,7 @@ Test(inspect_tools, says_which_systems_match)
             .name = name, .size_bytes = 4, .alignment_bytes = 4, .can_disable = i % 2 == 1};
         must(quern_component_register(scene.world, &def, &types[i]));
     }
-    for (uint32_t i = 0; i < ENTITIES; i++) {
-        must(quern_entity_create(scene.world, &entities[i]));
-        for (uint32_t k = 0; k < TYPES; k++) {
-            if (random_below(&random, 2) == 0) continue;
-            must(quern_entity_add(scene.world, entities[i], types[k], NULL));
-            if (k % 2 == 1 && random_below(&random, 2) == 0)
-                must(quern_entity_set_component_enabled(scene.world, entities[i], types[k], false));
-        }
-        if (i > 0 && random_below(&random, 3) > 0)
-            must(quern_entity_relate(scene.world, entities[i], scene.parent,
-                                     entities[random_below(&random, i)]));
-    }
+    make_entities(types, TYPES, entities, ENTITIES, &random);
     for (uint32_t i = 0; i < ENTITIES; i += 9)
         must(quern_entity_set_enabled(scene.world, entities[i], false));
     for (uint32_t i = 0; i < SYSTEMS; i++) {
@@ -579,6 +604,44 @@ Test(inspect_tools, takes_edits_back)
     inspect_scene_close(&scene);
 }
 
+/* A program need not keep each frame. */
+Test(inspect_tools, takes_edits_back_to_an_older_kept_frame)
+{
+    uint32_t status;
+    inspect_scene_open(&scene, 5, NULL);
+    run_frames(1); /* the scene saves frame 0 */
+    for (; scene.frame < 5; scene.frame++) {
+        cr_assert(quern_inspector_update(scene.inspector, &scene.frame));
+        must(quern_inspector_run(scene.inspector, 0.1));
+    }
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Body.x&value=77");
+    const char *answer = inspect_scene_ask(&scene, "POST", "undo", NULL, &status);
+    cr_assert(status == 200 && strstr(answer, "\"undone\":1") != NULL, "%s", answer);
+    cr_assert_not(inspect_scene_turn(&scene));
+    cr_assert_eq(scene.frame, 0);
+    inspect_scene_close(&scene);
+}
+
+Test(inspect_tools, takes_back_what_was_switched)
+{
+    inspect_scene_open(&scene, 5, NULL);
+    run_frames(3);
+    inspect_post(&scene, "pause", NULL);
+    cr_assert_not(inspect_scene_turn(&scene));
+    const quern_system bump = quern_schedule_find_system(scene.schedule, "bump");
+    inspect_post(&scene, "system", "name=bump&on=0");
+    cr_assert_not(quern_schedule_is_system_enabled(scene.schedule, bump));
+    inspect_post(&scene, "undo", NULL);
+    cr_assert(quern_schedule_is_system_enabled(scene.schedule, bump));
+    /* What was switched since a frame was saved is saved with it before another one is restored. */
+    inspect_post(&scene, "system", "name=bump&on=0");
+    inspect_post(&scene, "restore", "frame=2");
+    cr_assert(quern_schedule_is_system_enabled(scene.schedule, bump));
+    inspect_post(&scene, "restore", "frame=3");
+    cr_assert_not(quern_schedule_is_system_enabled(scene.schedule, bump));
+    inspect_scene_close(&scene);
+}
+
 /* A comparison with the present keeps the edited state in place of the one before, so undo goes further back. */
 Test(inspect_tools, takes_edits_back_after_a_comparison)
 {
@@ -642,6 +705,13 @@ Test(inspect_tools, finds_names_by_a_part)
 
 /* -------------------------------------------------------------------------------------------- panels */
 
+static quern_result write_half(void *user_data, quern_sink sink)
+{
+    (void)user_data;
+    if (!sink.write(sink.user_data, "[{", 2)) return QUERN_ERROR_OUT_OF_MEMORY;
+    return quern_error_set(QUERN_ERROR_IO, "write_half: the file of modules cannot be read");
+}
+
 static quern_result write_panel(void *user_data, quern_sink sink)
 {
     const char *text = user_data;
@@ -657,8 +727,9 @@ Test(inspect_tools, shows_panels)
     scene.inspector->def.panels[0] = (quern_inspect_panel){"Modules", write_panel, text};
     scene.inspector->def.panels[1] = (quern_inspect_panel){"Nothing", write_panel, empty};
     scene.inspector->def.panels[2] = (quern_inspect_panel){"Broken", write_panel, NULL};
+    scene.inspector->def.panels[3] = (quern_inspect_panel){"Half", write_half, NULL};
     cJSON *json = get("world", NULL);
-    cr_assert_eq(cJSON_GetArraySize(member(member(json, "inspector"), "panels")), 3);
+    cr_assert_eq(cJSON_GetArraySize(member(member(json, "inspector"), "panels")), 4);
     cJSON_Delete(json);
     json = get("panel", "title=Modules");
     cr_assert_str_eq(member(cJSON_GetArrayItem(member(json, "value"), 0), "module")->valuestring, "rules");
@@ -667,6 +738,7 @@ Test(inspect_tools, shows_panels)
     cr_assert(cJSON_IsNull(member(json, "value")));
     cJSON_Delete(json);
     refuse("GET", "panel", "title=Broken", 400);
+    refuse("GET", "panel", "title=Half", 400);
     refuse("GET", "panel", "title=None", 404);
     refuse("GET", "panel", NULL, 400);
     quern_inspector *other;

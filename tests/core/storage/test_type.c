@@ -139,6 +139,27 @@ Test(type, types_are_registered_with_their_fields)
     quern_world_destroy(world);
 }
 
+/* The names of each field end where its own list ends. */
+Test(type, two_fields_keep_their_own_named_values)
+{
+    static const quern_named_value moods[] = {{"calm", 0}, {"angry", 1}, {0}}, sides[] = {{"left", 5}, {0}};
+    const quern_component_def def = {
+        .name = "Pair",
+        .size_bytes = 8,
+        .alignment_bytes = 4,
+        .fields = {{.name = "mood", .type = QUERN_FIELD_U32, .values = moods},
+                   {.name = "side", .type = QUERN_FIELD_U32, .offset_bytes = 4, .values = sides}}};
+    quern_world *world = setup_world();
+    quern_component pair;
+    must(quern_component_register(world, &def, &pair));
+    const quern__type *type = type_of(world, pair);
+    cr_assert_str_eq(type->fields[0].values[1].name, "angry");
+    cr_assert_null(type->fields[0].values[2].name);
+    cr_assert_str_eq(type->fields[1].values[0].name, "left");
+    cr_assert_null(type->fields[1].values[1].name);
+    quern_world_destroy(world);
+}
+
 /* The world remembers which component an address led to. */
 Test(type, a_name_that_changes_in_place_leads_to_another_component)
 {

@@ -1089,7 +1089,7 @@ template <typename A> struct parameter;
 template <typename T> struct parameter<T &> {
     static constexpr bool is_term = true, is_whole = false;
     using type = T;
-    using state = T *QUERN__RESTRICT;
+    using state = T *;
     static constexpr quern_match match = QUERN_MATCH_ALL;
     static T *fetch(quern_context *, const quern_view *view, uint32_t term)
     {
@@ -1115,7 +1115,7 @@ template <typename T> struct parameter<T &> {
 template <typename T> struct parameter<T *> {
     static constexpr bool is_term = true, is_whole = false;
     using type = T;
-    using state = T *QUERN__RESTRICT;
+    using state = T *;
     static constexpr quern_match match = QUERN_MATCH_OPTIONAL;
     static_assert(!std::is_empty<T>::value, "quern: use quern::column or a query for an optional tag");
     static T *fetch(quern_context *context, const quern_view *view, uint32_t term)
@@ -1293,6 +1293,28 @@ template <typename A> struct component_of<A, true> {
     using type = std::remove_const_t<typename parameter<A>::type>;
 };
 
+/* Whether the lambda reaches the values of its rows by its parameters alone, so that a compiler may take it that no column
+ * overlaps another, or also by a further query, a lookup or the query of a loop that is around it. */
+enum class access_to_rows { own, shared };
+
+/* Whether a parameter may reach values of the rows: a serial system may read by a further query, and by lookups of its
+ * context, what its rows write. */
+template <typename A> inline constexpr bool reaches_rows = is_others<A> || std::is_same<A, context>::value;
+
+/* The state of a parameter while no other parameter reaches its values. */
+template <typename A> struct column_of {
+    using type = typename parameter<A>::state;
+};
+template <typename T> struct column_of<T &> {
+    using type = T *QUERN__RESTRICT;
+};
+template <typename T> struct column_of<T *> {
+    using type = T *QUERN__RESTRICT;
+};
+template <> struct column_of<const quern_view &> {
+    using type = const quern_view *;
+};
+
 template <typename Arguments> struct lambda;
 
 template <typename... A> struct lambda<std::tuple<A...>> {
@@ -1368,20 +1390,29 @@ template <typename... A> struct lambda<std::tuple<A...>> {
     }
 
     template <typename F>
-    static void run_rows(F &f, const uint32_t count, typename parameter<A>::state... states)
+    static void run_rows(F &f, const uint32_t count, typename column_of<A>::type... states)
+    {
+        for (uint32_t i = 0; i < count; i++)
+            f(parameter<A>::at(states, i)...);
+    }
+    /* The same for columns of which the lambda may reach values in another way. */
+    template <typename F>
+    static void run_shared_rows(F &f, const uint32_t count, typename parameter<A>::state... states)
     {
         for (uint32_t i = 0; i < count; i++)
             f(parameter<A>::at(states, i)...);
     }
 
-    template <typename F, std::size_t... i>
+    template <access_to_rows access, typename F, std::size_t... i>
     static void run(F &f, quern_context *raw, const quern_view *view, std::index_sequence<i...>)
     {
         if constexpr (is_whole)
             f(parameter<A>::whole(raw, view, term_of<i>())...);
+        else if constexpr (access == access_to_rows::shared || (reaches_rows<A> || ... || false))
+            run_shared_rows(f, is_for_queries && view->term_count == 0 ? 1 : view->count,
+                            parameter<A>::fetch(raw, view, term_of<i>())...);
         else
-            run_rows(f, is_for_queries && view->term_count == 0 ? 1 : view->count,
-                     parameter<A>::fetch(raw, view, term_of<i>())...);
+            run_rows(f, view->count, parameter<A>::fetch(raw, view, term_of<i>())...);
     }
 };
 
@@ -1480,10 +1511,11 @@ template <typename Arguments> inline constexpr bool takes_event = false;
 template <typename E> inline constexpr bool takes_event<std::tuple<const E &>> = true;
 template <typename E> inline constexpr bool takes_event<std::tuple<const E &, context>> = true;
 
-template <typename F> void run_view(F &f, quern_context *raw, const quern_view *view)
+template <access_to_rows access, typename F> void run_view(F &f, quern_context *raw, const quern_view *view)
 {
     using arguments = typename call_of<F>::arguments;
-    lambda<arguments>::run(f, raw, view, std::make_index_sequence<std::tuple_size<arguments>::value>());
+    lambda<arguments>::template run<access>(f, raw, view,
+                                            std::make_index_sequence<std::tuple_size<arguments>::value>());
 }
 
 /* The lambda of a callback. A lambda that captures nothing has no bytes that its call could read. */
@@ -1500,7 +1532,7 @@ template <typename F> F &captured(quern_context *raw)
 template <typename F> struct callback {
     static void view(quern_context *raw, const quern_view *rows) noexcept
     {
-        detail::run_view(detail::captured<F>(raw), raw, rows);
+        detail::run_view<access_to_rows::own>(detail::captured<F>(raw), raw, rows);
     }
     static void once(quern_context *raw) noexcept { detail::captured<F>(raw)(context(raw)); }
     static bool condition(quern_context *raw) noexcept { return detail::captured<F>(raw)(context(raw)); }
@@ -3109,7 +3141,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
         if constexpr (mistake == detail::mistake::none) {
             quern_query_iterator it = quern_query_iterate(raw_);
             while (quern_query_next(&it))
-                detail::run_view(f, nullptr, &it.view);
+                detail::run_view<detail::access_to_rows::shared>(f, nullptr, &it.view);
             return check(it.result);
         } else {
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
@@ -3278,7 +3310,7 @@ template <typename... T> class others {
             if constexpr (has_same_components) {
                 quern_query_iterator it = iterate();
                 while (quern_query_next(&it))
-                    detail::run_view(f, raw_, &it.view);
+                    detail::run_view<detail::access_to_rows::shared>(f, raw_, &it.view);
             }
         }
     }

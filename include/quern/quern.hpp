@@ -586,6 +586,8 @@ class commands {
     template <typename T>
     quern_result accumulate(quern_entity entity, const T &value, quern_combine combine = QUERN_SUM)
     {
+        static_assert(std::is_copy_constructible<T>::value && !std::is_empty<T>::value,
+                      "quern: the value is copied: this type is a tag, or has no copy constructor");
         return with_component<T>("commands.accumulate", [&](quern_component component) {
             return quern_commands_accumulate(recorder_, entity, component, &value, combine);
         });
@@ -596,6 +598,9 @@ class commands {
     quern_result create_many(uint32_t count, quern_entity *out_entities, const T *...values)
     {
         static_assert(detail::all_differ<T...>, "quern: two arrays have the same type");
+        static_assert(
+            (std::is_copy_constructible<T>::value && ... && true),
+            "quern: the values are copied: a type has no copy constructor: create one entity at a time");
         quern_component components[sizeof...(T) + 1], *component = components;
         const void *const columns[] = {(std::is_empty<T>::value ? nullptr : values)..., nullptr};
         quern_result result = QUERN_OK;
@@ -3161,19 +3166,31 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     detail::loop_end end() const { return {}; }
     /** Returns a loop over rows that stores its result. */
     detail::loop_range<row_iterator> rows(quern_result &out_result) const & { return {raw_, &out_result}; }
+    /** Refuses a query without a name, which would end before the loop. */
+    template <typename Q = query> detail::loop_range<row_iterator> rows(quern_result &out_result) const &&
+    {
+        expect_name<Q>();
+        return {raw_, &out_result};
+    }
     /** Returns a loop over views. Its elements have the columns of the entities and components: quern::column with an
      * element per row, or none for an optional component that the entities lack. Those of up<T> are pointers. */
     detail::loop_range<chunk_iterator> chunks() const & { return {raw_, nullptr}; }
     /** Refuses a query without a name, which would end before the loop. */
     template <typename Q = query> detail::loop_range<chunk_iterator> chunks() const &&
     {
-        static_assert(!std::is_same<Q, query>::value,
-                      "quern: this query ends before the loop over its chunks: give it a name");
+        expect_name<Q>();
         return {raw_, nullptr};
     }
     /** Returns a loop over views that stores its result. */
     detail::loop_range<chunk_iterator> chunks(quern_result &out_result) const &
     {
+        return {raw_, &out_result};
+    }
+    /** Refuses a query without a name, which would end before the loop. */
+    template <typename Q = query>
+    detail::loop_range<chunk_iterator> chunks(quern_result &out_result) const &&
+    {
+        expect_name<Q>();
         return {raw_, &out_result};
     }
     /** @} */
@@ -3191,6 +3208,11 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
 
   private:
+    template <typename Q> static void expect_name()
+    {
+        static_assert(!std::is_same<Q, query>::value,
+                      "quern: this query ends before the loop over it: give it a name");
+    }
     template <typename A, typename F> quern_result with_component(F &&call)
     {
         quern_component component;

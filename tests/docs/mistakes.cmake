@@ -105,7 +105,15 @@ expect_mistake("by value" "quern::instances(app).fill([](Position) {})")
 expect_mistake("with a value" "quern::getter<Tag> getter(app)")
 expect_mistake("captures nothing" "app.combine<Position>(\"a\", [&](Position &, const Position &) { (void)app; })")
 expect_mistake("is no tag" "(void)query.add_to_all(Tag{})")
-expect_mistake("give it a name" "for (auto [entities, position] : quern::query<Position>(app).chunks()) (void)position")
+foreach(loop "rows(result)" "chunks()" "chunks(result)")
+  expect_mistake("give it a name" "quern_result result = QUERN_OK; (void)result;
+  for (auto [entities, position] : quern::query<Position>(app).${loop}) (void)position")
+endforeach()
+expect_accepted("quern_result result; for (auto row : query.rows(result)) (void)row;
+  for (auto chunk : query.chunks(result)) (void)chunk")
+expect_mistake("no copy constructor" "app.commands().create_many(1, nullptr, &owned)")
+expect_mistake("no copy constructor" "app.commands().accumulate(quern::null, owned, quern_combine{})")
+expect_mistake("is a tag" "app.commands().accumulate(quern::null, Tag{})")
 
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")

@@ -809,12 +809,15 @@ class context {
         return quern_context_source_count(raw_, target, relation);
     }
     /** Calls the lambda with each source of a target in a relation without `many`, as above, in the order of
-     * quern_context_next_sibling. */
+     * quern_context_next_sibling. In an exclusive system, it may destroy or move the source that it gets. */
     template <typename F> void each_source(quern_entity target, quern_relation relation, F &&call) const
     {
         quern_entity source = quern_context_first_source(raw_, target, relation);
-        for (; !quern_entity_is_null(source); source = quern_context_next_sibling(raw_, source, relation))
+        while (!quern_entity_is_null(source)) {
+            const quern_entity next = quern_context_next_sibling(raw_, source, relation);
             call(source);
+            source = next;
+        }
     }
     /** Returns the number of targets of a source, as above; see quern_context_target_count. */
     uint32_t target_count(quern_entity source, quern_relation relation) const
@@ -2331,23 +2334,19 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return quern_entity_has_target(raw_, source, relation, target);
     }
-    /** Calls the lambda with each target of a source, in the order of quern_entity_next_target. In a relation with
-     * `many`, the lambda may add and remove targets. */
+    /** Calls the lambda with each target of a source, in the order of quern_entity_next_target. What it may change: as the
+     * body of a loop over quern::basic_entity_ref::targets. */
     template <typename F> void each_target(quern_entity source, quern_relation relation, F &&call) const
     {
-        quern_entity target = quern_entity_next_target(raw_, source, relation, quern_entity_null());
-        for (; !quern_entity_is_null(target);
-             target = quern_entity_next_target(raw_, source, relation, target))
-            call(target);
+        for (const entity_ref target : entity(source).targets(relation))
+            call(target.handle());
     }
-    /** Calls the lambda with each source of a target, in the order of quern_entity_next_source. In a relation with
-     * `many`, the lambda may add and remove sources. */
+    /** Calls the lambda with each source of a target, in the order of quern_entity_next_source. What it may change: as the
+     * body of a loop over quern::basic_entity_ref::sources, such as the current source. */
     template <typename F> void each_source(quern_entity target, quern_relation relation, F &&call) const
     {
-        quern_entity source = quern_entity_next_source(raw_, target, relation, quern_entity_null());
-        for (; !quern_entity_is_null(source);
-             source = quern_entity_next_source(raw_, target, relation, source))
-            call(source);
+        for (const entity_ref source : entity(target).sources(relation))
+            call(source.handle());
     }
     /** Registers a relation by its name and options: quern::many, quern::ordered, quern::with_levels,
      * quern::on_target_destroyed. Null on failure. */

@@ -1153,12 +1153,9 @@ template <typename T> struct parameter<up_nearest<T>> : up_parameter<up_nearest<
     static constexpr quern_match match = std::is_pointer<T>::value ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL;
 };
 
-template <typename Item, typename = void> struct path_of {
-    static constexpr quern_term_path path = QUERN_PATH_ROW;
-};
-template <typename Item> struct path_of<Item, std::void_t<decltype(parameter<Item>::path)>> {
-    static constexpr quern_term_path path = parameter<Item>::path;
-};
+/* Where a parameter finds its component. */
+template <typename P, typename = void> inline constexpr quern_term_path path_of = QUERN_PATH_ROW;
+template <typename P> inline constexpr quern_term_path path_of<P, std::void_t<decltype(P::path)>> = P::path;
 
 /* old<T>: the component of the row before it was set. */
 template <typename T> struct parameter<old<T>> {
@@ -1362,7 +1359,7 @@ template <typename... A> struct lambda<std::tuple<A...>> {
             quern_term &term = terms[(*count)++];
             term = is_old<Item>::value ? quern_term_old(component)
                                        : quern_term_make(component, parameter<Item>::match, access);
-            term.path = path_of<Item>::path;
+            term.path = path_of<parameter<Item>>;
             if (term.path != QUERN_PATH_ROW) term.relation = quern_world_parent(world);
         }
         return QUERN_OK;
@@ -1438,7 +1435,19 @@ template <typename A, typename = void> inline constexpr bool is_parameter = fals
 template <typename A>
 inline constexpr bool is_parameter<A, std::void_t<decltype(parameter<A>::is_term)>> = true;
 
-enum class mistake { none, overloaded, number, reference, value, copied, option, types, loop, captures };
+enum class mistake {
+    none,
+    overloaded,
+    number,
+    reference,
+    value,
+    copied,
+    option,
+    types,
+    loop,
+    captures,
+    order
+};
 
 template <typename A> constexpr mistake mistake_of_parameter()
 {
@@ -1485,7 +1494,7 @@ template <mistake found> constexpr void expect_no()
                    takes_no_component_by_value = found != mistake::value,
                    can_keep = found != mistake::copied, has_options = found != mistake::option,
                    has_plain_types = found != mistake::types, is_in_system = found != mistake::loop,
-                   can_call = found != mistake::captures;
+                   can_call = found != mistake::captures, has_order = found != mistake::order;
     static_assert(has_types,
                   "quern: pass a lambda or a function whose parameters have types: no `auto`, no "
                   "overloaded operator()");
@@ -1510,6 +1519,10 @@ template <mistake found> constexpr void expect_no()
         is_in_system,
         "quern: quern::emitter, quern::reduce and quern::others are parameters of systems: a lambda "
         "of a query captures what it writes, and emits by the world");
+    static_assert(
+        has_order,
+        "quern: the components of a lambda for a query are those of the query, in the same order: const if "
+        "they are const there, a pointer if they are pointers there, and quern::up as there");
     static_assert(
         has_plain_types,
         "quern: with, without and changed take types of components: no reference, pointer or const");
@@ -3066,6 +3079,53 @@ class app : public world {
 
 namespace quern {
 
+/** @cond internal */
+namespace detail {
+
+/* The components of a lambda, as parameters. */
+template <typename... A> using joined = decltype(std::tuple_cat(std::declval<A>()...));
+template <typename A>
+using term_or_none = std::conditional_t<parameter<A>::is_term, std::tuple<parameter<A>>, std::tuple<>>;
+template <typename Arguments> struct terms_of;
+template <typename... A> struct terms_of<std::tuple<A...>> {
+    using type = joined<std::tuple<>, term_or_none<A>...>;
+};
+template <typename F>
+using terms_of_lambda = typename terms_of<typename call_of<std::decay_t<F>>::arguments>::type;
+
+/* Whether a parameter may be that for an item of a list: the component is the same, read if the list reads it, that of the
+ * same entity, and optional if it is optional there. A column of a component that is absent has no address. */
+template <typename Item, typename Wanted>
+inline constexpr bool
+    fits = std::is_same<std::remove_const_t<typename Item::type>,
+                        std::remove_const_t<typename Wanted::type>>::value &&
+           (std::is_const<typename Wanted::type>::value || !std::is_const<typename Item::type>::value) &&
+           path_of<Item> == path_of<Wanted> && (Item::match == Wanted::match || Wanted::is_whole);
+template <typename Items, typename Wanted, std::size_t... i>
+constexpr bool all_fit(std::index_sequence<i...>)
+{
+    return (fits<std::tuple_element_t<i, Items>, std::tuple_element_t<i, Wanted>> && ... && true);
+}
+/* Whether parameters fit the items before the end of either list. */
+template <typename Items, typename Wanted> constexpr bool fit_as_far_as_both()
+{
+    constexpr std::size_t items = std::tuple_size<Items>::value, wanted = std::tuple_size<Wanted>::value;
+    return all_fit<Items, Wanted>(std::make_index_sequence<(items < wanted ? items : wanted)>());
+}
+
+/* The mistake in a lambda for a query of these types. Parameters behind them are for terms of its options. */
+template <typename F, typename... T> constexpr mistake mistake_of_query()
+{
+    constexpr mistake found = detail::mistake_of_loop<F>();
+    if constexpr (found == mistake::none)
+        if (!detail::fit_as_far_as_both<std::tuple<parameter<query_item<T>>...>, terms_of_lambda<F>>())
+            return mistake::order;
+    return found;
+}
+
+} // namespace detail
+/** @endcond */
+
 /** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
  * pointer is optional, and up<T> is that of the target. Declare it after its world. */
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
@@ -3140,7 +3200,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
      * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(F &&f) const
     {
-        constexpr auto mistake = detail::mistake_of_loop<F>();
+        constexpr auto mistake = detail::mistake_of_query<F, T...>();
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none) {
             quern_query_iterator it = quern_query_iterate(raw_);
@@ -3197,7 +3257,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const
     {
-        constexpr auto mistake = detail::mistake_of_loop<F>();
+        constexpr auto mistake = detail::mistake_of_query<F, T...>();
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none)
             return check(quern_query_parallel_for(raw_, jobs, detail::callback<std::decay_t<F>>::view,
@@ -3256,36 +3316,10 @@ template <typename... T> struct others_list {
     }
 };
 
-/* The components of a list, as parameters. */
-template <typename... A> using joined = decltype(std::tuple_cat(std::declval<A>()...));
+/* The components of a list of components and options, as parameters. */
 template <typename T>
 using item_or_none =
     std::conditional_t<is_list_option<T>, std::tuple<>, std::tuple<parameter<query_item<T>>>>;
-template <typename A>
-using term_or_none = std::conditional_t<parameter<A>::is_term, std::tuple<parameter<A>>, std::tuple<>>;
-template <typename Arguments> struct terms_of;
-template <typename... A> struct terms_of<std::tuple<A...>> {
-    using type = joined<std::tuple<>, term_or_none<A>...>;
-};
-
-/* Whether a parameter may be that for an item of a list: the component is the same, and read if the list reads it. */
-template <typename Item, typename Wanted>
-inline constexpr bool fits = std::is_same<std::remove_const_t<typename Item::type>,
-                                          std::remove_const_t<typename Wanted::type>>::value &&
-                             (std::is_const<typename Wanted::type>::value ||
-                              !std::is_const<typename Item::type>::value);
-template <typename Items, typename Wanted, std::size_t... i>
-constexpr bool all_fit(std::index_sequence<i...>)
-{
-    return (fits<std::tuple_element_t<i, Items>, std::tuple_element_t<i, Wanted>> && ... && true);
-}
-template <typename Items, typename Wanted> constexpr bool are_prefix()
-{
-    if constexpr (std::tuple_size<Wanted>::value > std::tuple_size<Items>::value)
-        return false;
-    else
-        return all_fit<Items, Wanted>(std::make_index_sequence<std::tuple_size<Wanted>::value>());
-}
 
 } // namespace detail
 /** @endcond */
@@ -3321,13 +3355,14 @@ template <typename... T> class others {
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none) {
             using items = detail::joined<std::tuple<>, detail::item_or_none<T>...>;
-            using wanted =
-                typename detail::terms_of<typename detail::call_of<std::decay_t<F>>::arguments>::type;
-            constexpr bool has_same_components = detail::are_prefix<items, wanted>();
-            static_assert(
-                has_same_components,
-                "quern: the components of a lambda for quern::others are those of its list, in the "
-                "same order, and const if they are const there");
+            using wanted = detail::terms_of_lambda<F>;
+            constexpr bool has_same_components =
+                std::tuple_size<wanted>::value <= std::tuple_size<items>::value &&
+                detail::fit_as_far_as_both<items, wanted>();
+            static_assert(has_same_components,
+                          "quern: the components of a lambda for quern::others are those of its list, in "
+                          "the same order: const if they "
+                          "are const there, a pointer if they are pointers there, and quern::up as there");
             if constexpr (has_same_components) {
                 quern_query_iterator it = iterate();
                 while (quern_query_next(&it))

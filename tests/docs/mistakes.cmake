@@ -72,6 +72,17 @@ expect_mistake("parameters of systems" "(void)query.each([](Position &, quern::o
 expect_mistake("quern::others and quern::column by value" "app.add(\"x\", [](Position &, quern::others<const Free> &) {})")
 expect_mistake("those of its list, in the same order" "app.add(\"x\", [](Position &, quern::others<const Free> others) {
   others.each([](Free &) {}); })")
+foreach(item "const Free *" "quern::up<Free>" "quern::up<Free *>")
+  expect_mistake("a pointer if they are pointers there, and quern::up as there"
+                 "app.add(\"x\", [](Position &, quern::others<${item}> others) { others.each([](const Free &) {}); })")
+  expect_mistake("a pointer if they are pointers there, and quern::up as there"
+                 "quern::query<${item}> other(app); (void)other.each([](const Free &) {})")
+endforeach()
+expect_mistake("const if they are const there" "quern::query<const Free> other(app); (void)other.each([](Free &) {})")
+expect_mistake("in the same order" "(void)query.each(app.jobs(), [](const Free &) {})")
+expect_accepted("quern::query<quern::up<Free *>, const Free *, Position> other(app);
+  (void)other.each([](quern::up<Free *>, const Free *, const Position &) {});
+  (void)other.each([](const quern_view &) {})")
 expect_mistake("the options with, without, any, disabled and changed"
                "app.add(\"x\", [](Position &, quern::others<const Free, quern::along>) {})")
 expect_mistake("by value" "(void)query.each(app.jobs(), [](Position) {})")

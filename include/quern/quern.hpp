@@ -178,10 +178,20 @@ template <typename T> struct hooks {
 
 /* Whether values of a type can be kept in a world. Specialised for objects that refer to one. */
 template <typename T> inline constexpr bool can_be_kept = true;
+#define QUERN__KEEPS_HANDLES \
+    "quern: an object for an entity refers to a world: keep its quern_entity, which handle() returns"
+
+/* Refuses types that are none of a world. A class, so that each type is one error. */
+template <typename T> struct type_in_world {
+    static_assert(std::is_same<T, std::remove_cv_t<T>>::value,
+                  "quern: name the type of the component, resource or event: no const");
+    static_assert(can_be_kept<T>, QUERN__KEEPS_HANDLES);
+};
 
 /* Fills the members that definitions of components, resources and events share. */
 template <typename T, typename Def> Def define()
 {
+    (void)sizeof(type_in_world<T>);
     Def def{};
     def.name = detail::name_of<T>();
     def.type_name = detail::type_name_of<T>();
@@ -342,9 +352,7 @@ template <typename T> class passed {
     static constexpr bool can_copy = std::is_copy_constructible<type>::value;
     static constexpr bool can_move = std::is_move_constructible<type>::value &&
                                      !std::is_lvalue_reference<T>::value && !std::is_const<T>::value;
-    static_assert(can_be_kept<type>,
-                  "quern: an object for an entity refers to a world: keep its quern_entity, which "
-                  "handle() returns");
+    static_assert(can_be_kept<type>, QUERN__KEEPS_HANDLES);
     static_assert(
         can_copy || can_move,
         "quern: this type cannot be copied, so the world must take the value over: pass it by std::move");

@@ -99,6 +99,16 @@ expect_mistake("a tag has no value" "app.create().get<Tag>()")
 expect_mistake("keep its quern_entity" "app.create().set(app.create())")
 expect_mistake("keep its quern_entity" "app.create(Position{1}, app.create())")
 expect_mistake("pass it by std::move" "app.create().set(owned)")
+foreach(call "component<quern::app_entity_ref>()" "event<quern::entity_ref>()" "resource(app.create())")
+  expect_mistake("keep its quern_entity" "app.${call}")
+endforeach()
+foreach(call "app.create().has<const Position>()" "app.create().add<const Position>()" "app.component<const Position>()"
+             "app.has<const Position>(quern::null)" "app.create().remove<const Position>()"
+             "app.create().is_enabled<const Position>()" "(void)query.remove_from_all<const Position>()"
+             "(void)query.add_to_all<const Position>()" "app.commands().entity(quern::null).add<const Position>()"
+             "app.commands().remove<const Position>(quern::null)")
+  expect_mistake("no const" "${call}")
+endforeach()
 
 # The other headers.
 set(program "#include <quern/tasks.hpp>\n#include <quern/prefabs.hpp>\n#include <quern/getters.hpp>\n#include <quern/saves.hpp>\n
@@ -112,6 +122,9 @@ expect_mistake("returns the number" "quern::graph graph; graph.add_choice([] {})
 expect_mistake("no parameters" "quern::fork fork(app.jobs(), [](int) {})")
 expect_mistake("the options of relations" "app.relation(\"a\", quern::with<Tag>{})")
 expect_mistake("copies its values" "quern::blueprint(app).root().set(std::move(owned))")
+expect_mistake("no const" "quern::blueprint(app).root().add<const Position>()")
+expect_mistake("no const" "quern::blueprint(app).root().disable<const Position>()")
+expect_mistake("keep its quern_entity" "quern::blueprint(app).root().set(app.create())")
 expect_mistake("by value" "quern::instances(app).fill([](Position) {})")
 expect_mistake("with a value" "quern::getter<Tag> getter(app)")
 expect_mistake("captures nothing" "app.combine<Position>(\"a\", [&](Position &, const Position &) { (void)app; })")

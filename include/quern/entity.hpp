@@ -161,10 +161,10 @@ template <bool is_of_app> class basic_entity_ref {
     /** What calls return that change the entity: a quern_result. */
     using result = std::conditional_t<is_of_app, quern_result, detail::read_result>;
 
-    /** Makes an object without a world, for a null handle. */
+    /** Makes an object without a world, for a null handle. Calls that change it fail. */
     basic_entity_ref() = default;
     /** Makes an object for a handle. ends: whether a call that fails ends the program. */
-    basic_entity_ref(quern_world *world, quern_entity entity, bool ends = false)
+    basic_entity_ref(quern_world *world, quern_entity entity, bool ends = is_of_app)
         : world_(world), entity_(entity), ends_(ends)
     {
     }
@@ -417,7 +417,7 @@ template <bool is_of_app> class basic_entity_ref {
 
     quern_world *world_ = nullptr;
     quern_entity entity_ = quern_entity_null();
-    bool ends_ = false;
+    bool ends_ = is_of_app;
 };
 
 /** An entity of a quern::world. */

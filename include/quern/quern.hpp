@@ -425,6 +425,8 @@ template <typename... T> quern_result required_types<T...>::list(quern_world *wo
     return detail::list_components<T...>(world, out);
 }
 
+class instances;
+
 /* ------------------------------------------------------------------------------------------ commands */
 
 /** Commands for one entity, also one that a command creates: `commands.create(Hull{}).relate(parent, ship)`. Each call
@@ -563,6 +565,14 @@ class commands {
         quern_entity root = quern_entity_null();
         const quern_result result = quern::check(quern_commands_spawn(recorder_, prefab, &def, &root));
         return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
+    }
+    /** The same with a quern::instances (<quern/prefabs.hpp>), whose failure it returns, if it has one. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    entity_commands spawn(quern_prefab prefab, const How &how)
+    {
+        return quern::check(how.result()) == QUERN_OK
+                   ? spawn(prefab, static_cast<const quern_spawn_def &>(how))
+                   : entity_commands(recorder_, quern_entity_null());
     }
 
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
@@ -2326,6 +2336,13 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         const quern_result result = check(quern_prefab_spawn(raw_, prefab, &def, &root));
         return entity(result == QUERN_OK ? root : quern_entity_null());
     }
+    /** The same with a quern::instances (<quern/prefabs.hpp>), whose failure it returns, if it has one. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    entity_ref spawn(quern_prefab prefab, const How &how)
+    {
+        return check(how.result()) == QUERN_OK ? spawn(prefab, static_cast<const quern_spawn_def &>(how))
+                                               : entity(quern_entity_null());
+    }
     /** Registers a relation; see quern_relation_register. Null on failure. */
     quern_relation relation(const quern_relation_def &def)
     {
@@ -2411,6 +2428,15 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
                                                  quern_entity *out_members = nullptr)
     {
         return check(quern_prefab_spawn_many(raw_, prefab, count, &def, out_roots, out_members));
+    }
+    /** The same with a quern::instances (<quern/prefabs.hpp>), whose failure it returns, if it has one. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    QUERN__CPP_NODISCARD quern_result spawn_many(quern_prefab prefab, uint32_t count, const How &how,
+                                                 quern_entity *out_roots = nullptr,
+                                                 quern_entity *out_members = nullptr)
+    {
+        if (how.result() != QUERN_OK) return check(how.result());
+        return spawn_many(prefab, count, static_cast<const quern_spawn_def &>(how), out_roots, out_members);
     }
     /** Destroys a prefab; see quern_prefab_destroy. */
     QUERN__CPP_NODISCARD quern_result destroy_prefab(quern_prefab prefab)
@@ -2960,6 +2986,12 @@ class app : public world {
     {
         return of_app(world::spawn(prefab, def));
     }
+    /** See quern::world::spawn. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    app_entity_ref spawn(quern_prefab prefab, const How &how)
+    {
+        return of_app(world::spawn(prefab, how));
+    }
     /** See quern::world::create_many. */
     template <typename F> quern_result create_many(uint32_t count, F &&fill)
     {
@@ -3040,6 +3072,13 @@ class app : public world {
     {
         return world::spawn_many(prefab, count, def, out_roots, out_members);
     }
+    /** See quern::world::spawn_many. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    quern_result spawn_many(quern_prefab prefab, uint32_t count, const How &how,
+                            quern_entity *out_roots = nullptr, quern_entity *out_members = nullptr)
+    {
+        return world::spawn_many(prefab, count, how, out_roots, out_members);
+    }
     /** See quern::world::destroy_prefab. */
     quern_result destroy_prefab(quern_prefab prefab) { return world::destroy_prefab(prefab); }
     /** See quern::world::discard_commands. */
@@ -3054,6 +3093,17 @@ class app : public world {
                       quern_load_report *out_report = nullptr)
     {
         return world::load(source, def, out_report);
+    }
+    /** See quern::world::validate. */
+    quern_result validate() const { return world::validate(); }
+    /** See quern::world::trim. */
+    quern_result trim() { return world::trim(); }
+    /** See quern::world::reserve. */
+    quern_result reserve(const quern_reserve_def &def) { return world::reserve(def); }
+    /** See quern::world::remove_empty_archetypes. */
+    quern_result remove_empty_archetypes(uint32_t *out_count = nullptr)
+    {
+        return world::remove_empty_archetypes(out_count);
     }
     /** Runs the reactions to changes made between frames, on all threads; see quern_world_react. */
     quern_result react() { return world::react(jobs_); }

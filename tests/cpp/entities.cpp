@@ -354,6 +354,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1) {
         end_on_abort();
+        if (std::strcmp(argv[1], "none") == 0) return quern::app_entity_ref().destroy();
         quern::app app;
         const auto entity = app.create(Position{1});
         if (std::strcmp(argv[1], "get") == 0) return entity.get<Number>().value;

@@ -45,6 +45,11 @@ function(expect_mistake words call)
   expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 15 ${command})
 endfunction()
 
+# A type that is refused where it is registered: one error, and a line for each call that leads there.
+function(expect_type_mistake words call)
+  expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 25 ${command})
+endfunction()
+
 expect_accepted("app.add(\"a\", [](Position &p, const Free *, quern::seconds dt, quern::context, quern_entity) { p.x += dt; })")
 expect_accepted("app.add(\"a\", static_cast<void (*)(Position &)>([](Position &) {}), quern::without<Tag>{})")
 expect_accepted("app.add_once(\"a\", [owned = std::move(owned)](quern::context) {})")
@@ -100,14 +105,14 @@ expect_mistake("keep its quern_entity" "app.create().set(app.create())")
 expect_mistake("keep its quern_entity" "app.create(Position{1}, app.create())")
 expect_mistake("pass it by std::move" "app.create().set(owned)")
 foreach(call "component<quern::app_entity_ref>()" "event<quern::entity_ref>()" "resource(app.create())")
-  expect_mistake("keep its quern_entity" "app.${call}")
+  expect_type_mistake("keep its quern_entity" "app.${call}")
 endforeach()
 foreach(call "app.create().has<const Position>()" "app.create().add<const Position>()" "app.component<const Position>()"
              "app.has<const Position>(quern::null)" "app.create().remove<const Position>()"
              "app.create().is_enabled<const Position>()" "(void)query.remove_from_all<const Position>()"
              "(void)query.add_to_all<const Position>()" "app.commands().entity(quern::null).add<const Position>()"
              "app.commands().remove<const Position>(quern::null)")
-  expect_mistake("no const" "${call}")
+  expect_type_mistake("no const" "${call}")
 endforeach()
 
 # The other headers.
@@ -126,9 +131,9 @@ expect_mistake("returns the number" "quern::graph graph; graph.add_choice([] {})
 expect_mistake("no parameters" "quern::fork fork(app.jobs(), [](int) {})")
 expect_mistake("the options of relations" "app.relation(\"a\", quern::with<Tag>{})")
 expect_mistake("copies its values" "quern::blueprint(app).root().set(std::move(owned))")
-expect_mistake("no const" "quern::blueprint(app).root().add<const Position>()")
-expect_mistake("no const" "quern::blueprint(app).root().disable<const Position>()")
-expect_mistake("keep its quern_entity" "quern::blueprint(app).root().set(app.create())")
+expect_type_mistake("no const" "quern::blueprint(app).root().add<const Position>()")
+expect_type_mistake("no const" "quern::blueprint(app).root().disable<const Position>()")
+expect_type_mistake("keep its quern_entity" "quern::blueprint(app).root().set(app.create())")
 expect_mistake("by value" "quern::instances(app).fill([](Position) {})")
 expect_mistake("with a value" "quern::getter<Tag> getter(app)")
 expect_mistake("captures nothing" "app.combine<Position>(\"a\", [&](Position &, const Position &) { (void)app; })")

@@ -79,26 +79,63 @@ template <typename Ref, link kind> class linked_range {
     struct end_type {};
     class iterator {
       public:
-        iterator(Ref from, quern_relation relation) : from_(from), relation_(relation) { next(); }
+        iterator(Ref from, quern_relation relation) : from_(from), relation_(relation)
+        {
+            current_ = after(quern_entity_null());
+            if (current_.bits == 0) return;
+            quern_relation_def def{};
+            is_many_ = quern_relation_get_def(from.world(), relation, &def) == QUERN_OK && def.many;
+            find_next();
+        }
         Ref operator*() const { return Ref(from_, current_); }
         iterator &operator++()
         {
-            next();
+            current_ = is_many_ ? after(current_) : next_;
+            if (current_.bits != 0)
+                find_next();
+            else if (is_many_ && !from_.is_alive())
+                end_of_changed_list(from_);
             return *this;
         }
         bool operator!=(end_type) const { return current_.bits != 0; }
 
       private:
-        void next()
+        quern_entity after(quern_entity entity) const
         {
-            current_ = kind == link::targets
-                           ? quern_entity_next_target(from_.world(), from_, relation_, current_)
-                           : quern_entity_next_source(from_.world(), from_, relation_, current_);
+            return kind == link::targets
+                       ? quern_entity_next_target(from_.world(), from_, relation_, entity)
+                       : quern_entity_next_source(from_.world(), from_, relation_, entity);
+        }
+        /* With `many`, the next entity is found by the index of the current one, which need not be in the list any more.
+         * Without, it is found before the body may take the current one from the list. */
+        void find_next()
+        {
+            if (is_many_) return;
+            next_ = after(current_);
+            if (next_.bits == 0 && !is_listed()) end_of_changed_list(current_);
+        }
+        bool is_listed() const
+        {
+            const quern_entity source = kind == link::targets ? from_.handle() : current_;
+            const quern_entity target = kind == link::targets ? current_ : from_.handle();
+            return quern_entity_is_alive(from_.world(), current_) && from_.is_alive() &&
+                   quern_entity_has_target(from_.world(), source, relation_, target);
+        }
+        void end_of_changed_list(quern_entity entity) const
+        {
+            (void)quern::check(
+                quern_error_set(QUERN_ERROR_STRUCTURE_CHANGED,
+                                "a loop over targets or sources: its body destroyed or moved entity %u:%u, "
+                                "by which the loop goes "
+                                "on: change only the current entity, or list the entities before the loop",
+                                quern_entity_index(entity), quern_entity_use_count(from_.world(), entity)));
+            quern__must_end("a loop over targets or sources", nullptr, 0);
         }
 
         Ref from_;
         quern_relation relation_;
-        quern_entity current_ = quern_entity_null();
+        bool is_many_ = false;
+        quern_entity current_ = quern_entity_null(), next_ = quern_entity_null();
     };
 
     linked_range(Ref from, quern_relation relation) : from_(from), relation_(relation) {}
@@ -124,10 +161,10 @@ template <bool is_of_app> class basic_entity_ref {
     /** What calls return that change the entity: a quern_result. */
     using result = std::conditional_t<is_of_app, quern_result, detail::read_result>;
 
-    /** Makes an object without a world, for a null handle. */
+    /** Makes an object without a world, for a null handle. Calls that change it fail. */
     basic_entity_ref() = default;
     /** Makes an object for a handle. ends: whether a call that fails ends the program. */
-    basic_entity_ref(quern_world *world, quern_entity entity, bool ends = false)
+    basic_entity_ref(quern_world *world, quern_entity entity, bool ends = is_of_app)
         : world_(world), entity_(entity), ends_(ends)
     {
     }
@@ -297,14 +334,17 @@ template <bool is_of_app> class basic_entity_ref {
     {
         return quern_entity_source_count(world_, entity_, relation);
     }
-    /** Returns the targets, for range-based loops, in the order of quern_entity_next_target. In a relation with `many`,
-     * the body may add and remove targets. */
+    /** Returns the targets, for range-based loops, in the order of quern_entity_next_target. The body may destroy the
+     * current target, and remove it from the entity. In a relation with `many`, it may add and remove any. A loop that
+     * cannot go on, as the body changed the entity or the target by which it does, throws, or ends the program. */
     detail::linked_range<basic_entity_ref, detail::link::targets> targets(quern_relation relation) const
     {
         return {*this, relation};
     }
     /** Returns the entities that have this one as target, for range-based loops, in the order of
-     * quern_entity_next_source. In a relation with `many`, the body may add and remove sources. */
+     * quern_entity_next_source. The body may destroy the current source, and give it another target. In a relation with
+     * `many`, it may add and remove any. Without, the loop knows the next source before the body runs: if the body
+     * destroys or moves that one, or the entity itself while there is a next one, the loop throws, or ends the program. */
     detail::linked_range<basic_entity_ref, detail::link::sources> sources(quern_relation relation) const
     {
         return {*this, relation};
@@ -319,7 +359,8 @@ template <bool is_of_app> class basic_entity_ref {
                : target_count(hierarchy) > 0 ? unrelate(hierarchy)
                                              : result(QUERN_OK);
     }
-    /** Returns the children, for range-based loops, in their order. */
+    /** Returns the children, for range-based loops, in their order. The body may destroy the current child, and give it
+     * another parent; see sources(). */
     detail::linked_range<basic_entity_ref, detail::link::sources> children() const
     {
         return sources(quern_world_parent(world_));
@@ -376,7 +417,7 @@ template <bool is_of_app> class basic_entity_ref {
 
     quern_world *world_ = nullptr;
     quern_entity entity_ = quern_entity_null();
-    bool ends_ = false;
+    bool ends_ = is_of_app;
 };
 
 /** An entity of a quern::world. */

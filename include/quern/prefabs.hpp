@@ -69,12 +69,20 @@ template <typename = void> class basic_blueprint {
             owner_->add_value(index_, owner_->template component<T>(), nullptr);
             return *this;
         }
-        /** Disables a component that the member has. */
+        /** Disables a component that the member has. If set or add did not give it one before, the prefab is not created. */
         template <typename T> member disable() const
         {
             const quern_component component = owner_->template component<T>();
             for (quern_prefab_value &value : owner_->parts_[index_].values)
-                if (quern_component_equal(value.component, component)) value.is_disabled = true;
+                if (quern_component_equal(value.component, component)) {
+                    value.is_disabled = true;
+                    return *this;
+                }
+            if (owner_->result_ == QUERN_OK)
+                owner_->result_ = quern_error_set(QUERN_ERROR_COMPONENT_ABSENT,
+                                                  "quern::blueprint: member %u does not have component "
+                                                  "'%s', which it disables: set it before",
+                                                  index_, detail::name_of<T>());
             return *this;
         }
         /** Relates the member to a target: an entity, or handle() of a member. */
@@ -168,7 +176,7 @@ template <typename = void> class basic_blueprint {
 
     quern_world *world_;
     bool ends_;
-    quern_result result_ = QUERN_OK; /* of registering types */
+    quern_result result_ = QUERN_OK; /* the first failure, which create() returns */
     std::vector<part> parts_;
     std::vector<std::unique_ptr<detail::kept_value>> kept_;
 };
@@ -184,6 +192,8 @@ class instances {
     explicit instances(quern::world &world) : world_(world), ends_(world.ends_on_failure()) {}
     /** Returns the definition of the C interface. */
     operator const quern_spawn_def &() const { return def_; }
+    /** Returns the first failure of the calls below, which `spawn` and `spawn_many` return, too; QUERN_OK if there is none. */
+    quern_result result() const { return result_; }
     /** Makes the roots children of a parent. */
     instances &under(quern_entity parent)
     {
@@ -202,7 +212,7 @@ class instances {
         return *this;
     }
     /** Calls a lambda with `T &` of components of a member, in each instance, after everything else. Not for commands. The
-     * lambda is not copied. */
+     * lambda is not copied. There is one lambda, for one member. */
     template <typename F> instances &fill(F &&f, uint32_t member = 0)
     {
         using type = std::decay_t<F>;
@@ -211,6 +221,14 @@ class instances {
         if constexpr (mistake == detail::mistake::none) {
             static_assert(detail::lambda_of<type>::term_count <= QUERN_MAX_SPAWN_OVERRIDES,
                           "quern: too many components for one fill");
+            if (def_.fill != nullptr) {
+                (void)check(quern_error_set(
+                    QUERN_ERROR_LIMIT,
+                    "quern::instances::fill: these instances have a lambda for member %u: it "
+                    "is called for one member; give values of others by override",
+                    def_.fill_member));
+                return *this;
+            }
             quern_term terms[QUERN_MAX_TERMS] = {};
             if (check(detail::lambda_of<type>::list_terms(world_, terms)) != QUERN_OK) return *this;
             for (uint32_t i = 0; i < detail::lambda_of<type>::term_count; i++)
@@ -223,10 +241,15 @@ class instances {
     }
 
   private:
-    quern_result check(quern_result result) const { return detail::check_for(result, ends_); }
+    quern_result check(quern_result result)
+    {
+        if (result_ == QUERN_OK) result_ = result;
+        return detail::check_for(result, ends_);
+    }
 
     quern_world *world_;
     bool ends_;
+    quern_result result_ = QUERN_OK;
     quern_spawn_def def_{};
 };
 

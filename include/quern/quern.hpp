@@ -178,10 +178,20 @@ template <typename T> struct hooks {
 
 /* Whether values of a type can be kept in a world. Specialised for objects that refer to one. */
 template <typename T> inline constexpr bool can_be_kept = true;
+#define QUERN__KEEPS_HANDLES \
+    "quern: an object for an entity refers to a world: keep its quern_entity, which handle() returns"
+
+/* Refuses types that are none of a world. A class, so that each type is one error. */
+template <typename T> struct type_in_world {
+    static_assert(std::is_same<T, std::remove_cv_t<T>>::value,
+                  "quern: name the type of the component, resource or event: no const");
+    static_assert(can_be_kept<T>, QUERN__KEEPS_HANDLES);
+};
 
 /* Fills the members that definitions of components, resources and events share. */
 template <typename T, typename Def> Def define()
 {
+    (void)sizeof(type_in_world<T>);
     Def def{};
     def.name = detail::name_of<T>();
     def.type_name = detail::type_name_of<T>();
@@ -342,9 +352,7 @@ template <typename T> class passed {
     static constexpr bool can_copy = std::is_copy_constructible<type>::value;
     static constexpr bool can_move = std::is_move_constructible<type>::value &&
                                      !std::is_lvalue_reference<T>::value && !std::is_const<T>::value;
-    static_assert(can_be_kept<type>,
-                  "quern: an object for an entity refers to a world: keep its quern_entity, which "
-                  "handle() returns");
+    static_assert(can_be_kept<type>, QUERN__KEEPS_HANDLES);
     static_assert(
         can_copy || can_move,
         "quern: this type cannot be copied, so the world must take the value over: pass it by std::move");
@@ -416,6 +424,8 @@ template <typename... T> quern_result required_types<T...>::list(quern_world *wo
                   "quern: a required type is added without a value, so it needs a default constructor");
     return detail::list_components<T...>(world, out);
 }
+
+class instances;
 
 /* ------------------------------------------------------------------------------------------ commands */
 
@@ -556,6 +566,14 @@ class commands {
         const quern_result result = quern::check(quern_commands_spawn(recorder_, prefab, &def, &root));
         return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
     }
+    /** The same with a quern::instances (<quern/prefabs.hpp>), whose failure it returns, if it has one. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    entity_commands spawn(quern_prefab prefab, const How &how)
+    {
+        return quern::check(how.result()) == QUERN_OK
+                   ? spawn(prefab, static_cast<const quern_spawn_def &>(how))
+                   : entity_commands(recorder_, quern_entity_null());
+    }
 
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
      * quern_commands_set_view. */
@@ -586,6 +604,8 @@ class commands {
     template <typename T>
     quern_result accumulate(quern_entity entity, const T &value, quern_combine combine = QUERN_SUM)
     {
+        static_assert(std::is_copy_constructible<T>::value && !std::is_empty<T>::value,
+                      "quern: the value is copied: this type is a tag, or has no copy constructor");
         return with_component<T>("commands.accumulate", [&](quern_component component) {
             return quern_commands_accumulate(recorder_, entity, component, &value, combine);
         });
@@ -596,6 +616,9 @@ class commands {
     quern_result create_many(uint32_t count, quern_entity *out_entities, const T *...values)
     {
         static_assert(detail::all_differ<T...>, "quern: two arrays have the same type");
+        static_assert(
+            (std::is_copy_constructible<T>::value && ... && true),
+            "quern: the values are copied: a type has no copy constructor: create one entity at a time");
         quern_component components[sizeof...(T) + 1], *component = components;
         const void *const columns[] = {(std::is_empty<T>::value ? nullptr : values)..., nullptr};
         quern_result result = QUERN_OK;
@@ -804,12 +827,15 @@ class context {
         return quern_context_source_count(raw_, target, relation);
     }
     /** Calls the lambda with each source of a target in a relation without `many`, as above, in the order of
-     * quern_context_next_sibling. */
+     * quern_context_next_sibling. In an exclusive system, it may destroy or move the source that it gets. */
     template <typename F> void each_source(quern_entity target, quern_relation relation, F &&call) const
     {
         quern_entity source = quern_context_first_source(raw_, target, relation);
-        for (; !quern_entity_is_null(source); source = quern_context_next_sibling(raw_, source, relation))
+        while (!quern_entity_is_null(source)) {
+            const quern_entity next = quern_context_next_sibling(raw_, source, relation);
             call(source);
+            source = next;
+        }
     }
     /** Returns the number of targets of a source, as above; see quern_context_target_count. */
     uint32_t target_count(quern_entity source, quern_relation relation) const
@@ -1089,7 +1115,7 @@ template <typename A> struct parameter;
 template <typename T> struct parameter<T &> {
     static constexpr bool is_term = true, is_whole = false;
     using type = T;
-    using state = T *QUERN__RESTRICT;
+    using state = T *;
     static constexpr quern_match match = QUERN_MATCH_ALL;
     static T *fetch(quern_context *, const quern_view *view, uint32_t term)
     {
@@ -1115,7 +1141,7 @@ template <typename T> struct parameter<T &> {
 template <typename T> struct parameter<T *> {
     static constexpr bool is_term = true, is_whole = false;
     using type = T;
-    using state = T *QUERN__RESTRICT;
+    using state = T *;
     static constexpr quern_match match = QUERN_MATCH_OPTIONAL;
     static_assert(!std::is_empty<T>::value, "quern: use quern::column or a query for an optional tag");
     static T *fetch(quern_context *context, const quern_view *view, uint32_t term)
@@ -1145,12 +1171,9 @@ template <typename T> struct parameter<up_nearest<T>> : up_parameter<up_nearest<
     static constexpr quern_match match = std::is_pointer<T>::value ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL;
 };
 
-template <typename Item, typename = void> struct path_of {
-    static constexpr quern_term_path path = QUERN_PATH_ROW;
-};
-template <typename Item> struct path_of<Item, std::void_t<decltype(parameter<Item>::path)>> {
-    static constexpr quern_term_path path = parameter<Item>::path;
-};
+/* Where a parameter finds its component. */
+template <typename P, typename = void> inline constexpr quern_term_path path_of = QUERN_PATH_ROW;
+template <typename P> inline constexpr quern_term_path path_of<P, std::void_t<decltype(P::path)>> = P::path;
 
 /* old<T>: the component of the row before it was set. */
 template <typename T> struct parameter<old<T>> {
@@ -1293,6 +1316,28 @@ template <typename A> struct component_of<A, true> {
     using type = std::remove_const_t<typename parameter<A>::type>;
 };
 
+/* Whether the lambda reaches the values of its rows by its parameters alone, so that a compiler may take it that no column
+ * overlaps another, or also by a further query, a lookup or the query of a loop that is around it. */
+enum class access_to_rows { own, shared };
+
+/* Whether a parameter may reach values of the rows: a serial system may read by a further query, and by lookups of its
+ * context, what its rows write. */
+template <typename A> inline constexpr bool reaches_rows = is_others<A> || std::is_same<A, context>::value;
+
+/* The state of a parameter while no other parameter reaches its values. */
+template <typename A> struct column_of {
+    using type = typename parameter<A>::state;
+};
+template <typename T> struct column_of<T &> {
+    using type = T *QUERN__RESTRICT;
+};
+template <typename T> struct column_of<T *> {
+    using type = T *QUERN__RESTRICT;
+};
+template <> struct column_of<const quern_view &> {
+    using type = const quern_view *;
+};
+
 template <typename Arguments> struct lambda;
 
 template <typename... A> struct lambda<std::tuple<A...>> {
@@ -1332,7 +1377,7 @@ template <typename... A> struct lambda<std::tuple<A...>> {
             quern_term &term = terms[(*count)++];
             term = is_old<Item>::value ? quern_term_old(component)
                                        : quern_term_make(component, parameter<Item>::match, access);
-            term.path = path_of<Item>::path;
+            term.path = path_of<parameter<Item>>;
             if (term.path != QUERN_PATH_ROW) term.relation = quern_world_parent(world);
         }
         return QUERN_OK;
@@ -1368,20 +1413,29 @@ template <typename... A> struct lambda<std::tuple<A...>> {
     }
 
     template <typename F>
-    static void run_rows(F &f, const uint32_t count, typename parameter<A>::state... states)
+    static void run_rows(F &f, const uint32_t count, typename column_of<A>::type... states)
+    {
+        for (uint32_t i = 0; i < count; i++)
+            f(parameter<A>::at(states, i)...);
+    }
+    /* The same for columns of which the lambda may reach values in another way. */
+    template <typename F>
+    static void run_shared_rows(F &f, const uint32_t count, typename parameter<A>::state... states)
     {
         for (uint32_t i = 0; i < count; i++)
             f(parameter<A>::at(states, i)...);
     }
 
-    template <typename F, std::size_t... i>
+    template <access_to_rows access, typename F, std::size_t... i>
     static void run(F &f, quern_context *raw, const quern_view *view, std::index_sequence<i...>)
     {
         if constexpr (is_whole)
             f(parameter<A>::whole(raw, view, term_of<i>())...);
+        else if constexpr (access == access_to_rows::shared || (reaches_rows<A> || ... || false))
+            run_shared_rows(f, is_for_queries && view->term_count == 0 ? 1 : view->count,
+                            parameter<A>::fetch(raw, view, term_of<i>())...);
         else
-            run_rows(f, is_for_queries && view->term_count == 0 ? 1 : view->count,
-                     parameter<A>::fetch(raw, view, term_of<i>())...);
+            run_rows(f, view->count, parameter<A>::fetch(raw, view, term_of<i>())...);
     }
 };
 
@@ -1399,7 +1453,19 @@ template <typename A, typename = void> inline constexpr bool is_parameter = fals
 template <typename A>
 inline constexpr bool is_parameter<A, std::void_t<decltype(parameter<A>::is_term)>> = true;
 
-enum class mistake { none, overloaded, number, reference, value, copied, option, types, loop, captures };
+enum class mistake {
+    none,
+    overloaded,
+    number,
+    reference,
+    value,
+    copied,
+    option,
+    types,
+    loop,
+    captures,
+    order
+};
 
 template <typename A> constexpr mistake mistake_of_parameter()
 {
@@ -1446,7 +1512,7 @@ template <mistake found> constexpr void expect_no()
                    takes_no_component_by_value = found != mistake::value,
                    can_keep = found != mistake::copied, has_options = found != mistake::option,
                    has_plain_types = found != mistake::types, is_in_system = found != mistake::loop,
-                   can_call = found != mistake::captures;
+                   can_call = found != mistake::captures, has_order = found != mistake::order;
     static_assert(has_types,
                   "quern: pass a lambda or a function whose parameters have types: no `auto`, no "
                   "overloaded operator()");
@@ -1472,6 +1538,10 @@ template <mistake found> constexpr void expect_no()
         "quern: quern::emitter, quern::reduce and quern::others are parameters of systems: a lambda "
         "of a query captures what it writes, and emits by the world");
     static_assert(
+        has_order,
+        "quern: the components of a lambda for a query are those of the query, in the same order: const if "
+        "they are const there, a pointer if they are pointers there, and quern::up as there");
+    static_assert(
         has_plain_types,
         "quern: with, without and changed take types of components: no reference, pointer or const");
 }
@@ -1480,10 +1550,11 @@ template <typename Arguments> inline constexpr bool takes_event = false;
 template <typename E> inline constexpr bool takes_event<std::tuple<const E &>> = true;
 template <typename E> inline constexpr bool takes_event<std::tuple<const E &, context>> = true;
 
-template <typename F> void run_view(F &f, quern_context *raw, const quern_view *view)
+template <access_to_rows access, typename F> void run_view(F &f, quern_context *raw, const quern_view *view)
 {
     using arguments = typename call_of<F>::arguments;
-    lambda<arguments>::run(f, raw, view, std::make_index_sequence<std::tuple_size<arguments>::value>());
+    lambda<arguments>::template run<access>(f, raw, view,
+                                            std::make_index_sequence<std::tuple_size<arguments>::value>());
 }
 
 /* The lambda of a callback. A lambda that captures nothing has no bytes that its call could read. */
@@ -1500,7 +1571,7 @@ template <typename F> F &captured(quern_context *raw)
 template <typename F> struct callback {
     static void view(quern_context *raw, const quern_view *rows) noexcept
     {
-        detail::run_view(detail::captured<F>(raw), raw, rows);
+        detail::run_view<access_to_rows::own>(detail::captured<F>(raw), raw, rows);
     }
     static void once(quern_context *raw) noexcept { detail::captured<F>(raw)(context(raw)); }
     static bool condition(quern_context *raw) noexcept { return detail::captured<F>(raw)(context(raw)); }
@@ -2265,6 +2336,13 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         const quern_result result = check(quern_prefab_spawn(raw_, prefab, &def, &root));
         return entity(result == QUERN_OK ? root : quern_entity_null());
     }
+    /** The same with a quern::instances (<quern/prefabs.hpp>), whose failure it returns, if it has one. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    entity_ref spawn(quern_prefab prefab, const How &how)
+    {
+        return check(how.result()) == QUERN_OK ? spawn(prefab, static_cast<const quern_spawn_def &>(how))
+                                               : entity(quern_entity_null());
+    }
     /** Registers a relation; see quern_relation_register. Null on failure. */
     quern_relation relation(const quern_relation_def &def)
     {
@@ -2294,23 +2372,19 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return quern_entity_has_target(raw_, source, relation, target);
     }
-    /** Calls the lambda with each target of a source, in the order of quern_entity_next_target. In a relation with
-     * `many`, the lambda may add and remove targets. */
+    /** Calls the lambda with each target of a source, in the order of quern_entity_next_target. What it may change: as the
+     * body of a loop over quern::basic_entity_ref::targets. */
     template <typename F> void each_target(quern_entity source, quern_relation relation, F &&call) const
     {
-        quern_entity target = quern_entity_next_target(raw_, source, relation, quern_entity_null());
-        for (; !quern_entity_is_null(target);
-             target = quern_entity_next_target(raw_, source, relation, target))
-            call(target);
+        for (const entity_ref target : entity(source).targets(relation))
+            call(target.handle());
     }
-    /** Calls the lambda with each source of a target, in the order of quern_entity_next_source. In a relation with
-     * `many`, the lambda may add and remove sources. */
+    /** Calls the lambda with each source of a target, in the order of quern_entity_next_source. What it may change: as the
+     * body of a loop over quern::basic_entity_ref::sources, such as the current source. */
     template <typename F> void each_source(quern_entity target, quern_relation relation, F &&call) const
     {
-        quern_entity source = quern_entity_next_source(raw_, target, relation, quern_entity_null());
-        for (; !quern_entity_is_null(source);
-             source = quern_entity_next_source(raw_, target, relation, source))
-            call(source);
+        for (const entity_ref source : entity(target).sources(relation))
+            call(source.handle());
     }
     /** Registers a relation by its name and options: quern::many, quern::ordered, quern::with_levels,
      * quern::on_target_destroyed. Null on failure. */
@@ -2354,6 +2428,15 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
                                                  quern_entity *out_members = nullptr)
     {
         return check(quern_prefab_spawn_many(raw_, prefab, count, &def, out_roots, out_members));
+    }
+    /** The same with a quern::instances (<quern/prefabs.hpp>), whose failure it returns, if it has one. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    QUERN__CPP_NODISCARD quern_result spawn_many(quern_prefab prefab, uint32_t count, const How &how,
+                                                 quern_entity *out_roots = nullptr,
+                                                 quern_entity *out_members = nullptr)
+    {
+        if (how.result() != QUERN_OK) return check(how.result());
+        return spawn_many(prefab, count, static_cast<const quern_spawn_def &>(how), out_roots, out_members);
     }
     /** Destroys a prefab; see quern_prefab_destroy. */
     QUERN__CPP_NODISCARD quern_result destroy_prefab(quern_prefab prefab)
@@ -2903,6 +2986,12 @@ class app : public world {
     {
         return of_app(world::spawn(prefab, def));
     }
+    /** See quern::world::spawn. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    app_entity_ref spawn(quern_prefab prefab, const How &how)
+    {
+        return of_app(world::spawn(prefab, how));
+    }
     /** See quern::world::create_many. */
     template <typename F> quern_result create_many(uint32_t count, F &&fill)
     {
@@ -2983,6 +3072,13 @@ class app : public world {
     {
         return world::spawn_many(prefab, count, def, out_roots, out_members);
     }
+    /** See quern::world::spawn_many. */
+    template <typename How, std::enable_if_t<std::is_same<How, instances>::value, int> = 0>
+    quern_result spawn_many(quern_prefab prefab, uint32_t count, const How &how,
+                            quern_entity *out_roots = nullptr, quern_entity *out_members = nullptr)
+    {
+        return world::spawn_many(prefab, count, how, out_roots, out_members);
+    }
     /** See quern::world::destroy_prefab. */
     quern_result destroy_prefab(quern_prefab prefab) { return world::destroy_prefab(prefab); }
     /** See quern::world::discard_commands. */
@@ -2997,6 +3093,17 @@ class app : public world {
                       quern_load_report *out_report = nullptr)
     {
         return world::load(source, def, out_report);
+    }
+    /** See quern::world::validate. */
+    quern_result validate() const { return world::validate(); }
+    /** See quern::world::trim. */
+    quern_result trim() { return world::trim(); }
+    /** See quern::world::reserve. */
+    quern_result reserve(const quern_reserve_def &def) { return world::reserve(def); }
+    /** See quern::world::remove_empty_archetypes. */
+    quern_result remove_empty_archetypes(uint32_t *out_count = nullptr)
+    {
+        return world::remove_empty_archetypes(out_count);
     }
     /** Runs the reactions to changes made between frames, on all threads; see quern_world_react. */
     quern_result react() { return world::react(jobs_); }
@@ -3029,6 +3136,53 @@ class app : public world {
 #include <quern/rows.hpp>
 
 namespace quern {
+
+/** @cond internal */
+namespace detail {
+
+/* The components of a lambda, as parameters. */
+template <typename... A> using joined = decltype(std::tuple_cat(std::declval<A>()...));
+template <typename A>
+using term_or_none = std::conditional_t<parameter<A>::is_term, std::tuple<parameter<A>>, std::tuple<>>;
+template <typename Arguments> struct terms_of;
+template <typename... A> struct terms_of<std::tuple<A...>> {
+    using type = joined<std::tuple<>, term_or_none<A>...>;
+};
+template <typename F>
+using terms_of_lambda = typename terms_of<typename call_of<std::decay_t<F>>::arguments>::type;
+
+/* Whether a parameter may be that for an item of a list: the component is the same, read if the list reads it, that of the
+ * same entity, and optional if it is optional there. A column of a component that is absent has no address. */
+template <typename Item, typename Wanted>
+inline constexpr bool
+    fits = std::is_same<std::remove_const_t<typename Item::type>,
+                        std::remove_const_t<typename Wanted::type>>::value &&
+           (std::is_const<typename Wanted::type>::value || !std::is_const<typename Item::type>::value) &&
+           path_of<Item> == path_of<Wanted> && (Item::match == Wanted::match || Wanted::is_whole);
+template <typename Items, typename Wanted, std::size_t... i>
+constexpr bool all_fit(std::index_sequence<i...>)
+{
+    return (fits<std::tuple_element_t<i, Items>, std::tuple_element_t<i, Wanted>> && ... && true);
+}
+/* Whether parameters fit the items before the end of either list. */
+template <typename Items, typename Wanted> constexpr bool fit_as_far_as_both()
+{
+    constexpr std::size_t items = std::tuple_size<Items>::value, wanted = std::tuple_size<Wanted>::value;
+    return all_fit<Items, Wanted>(std::make_index_sequence<(items < wanted ? items : wanted)>());
+}
+
+/* The mistake in a lambda for a query of these types. Parameters behind them are for terms of its options. */
+template <typename F, typename... T> constexpr mistake mistake_of_query()
+{
+    constexpr mistake found = detail::mistake_of_loop<F>();
+    if constexpr (found == mistake::none)
+        if (!detail::fit_as_far_as_both<std::tuple<parameter<query_item<T>>...>, terms_of_lambda<F>>())
+            return mistake::order;
+    return found;
+}
+
+} // namespace detail
+/** @endcond */
 
 /** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
  * pointer is optional, and up<T> is that of the target. Declare it after its world. */
@@ -3104,12 +3258,12 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
      * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(F &&f) const
     {
-        constexpr auto mistake = detail::mistake_of_loop<F>();
+        constexpr auto mistake = detail::mistake_of_query<F, T...>();
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none) {
             quern_query_iterator it = quern_query_iterate(raw_);
             while (quern_query_next(&it))
-                detail::run_view(f, nullptr, &it.view);
+                detail::run_view<detail::access_to_rows::shared>(f, nullptr, &it.view);
             return check(it.result);
         } else {
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
@@ -3129,14 +3283,19 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     detail::loop_end end() const { return {}; }
     /** Returns a loop over rows that stores its result. */
     detail::loop_range<row_iterator> rows(quern_result &out_result) const & { return {raw_, &out_result}; }
+    /** Refuses a query without a name, which would end before the loop. */
+    template <typename Q = query> detail::loop_range<row_iterator> rows(quern_result &out_result) const &&
+    {
+        expect_name<Q>();
+        return {raw_, &out_result};
+    }
     /** Returns a loop over views. Its elements have the columns of the entities and components: quern::column with an
      * element per row, or none for an optional component that the entities lack. Those of up<T> are pointers. */
     detail::loop_range<chunk_iterator> chunks() const & { return {raw_, nullptr}; }
     /** Refuses a query without a name, which would end before the loop. */
     template <typename Q = query> detail::loop_range<chunk_iterator> chunks() const &&
     {
-        static_assert(!std::is_same<Q, query>::value,
-                      "quern: this query ends before the loop over its chunks: give it a name");
+        expect_name<Q>();
         return {raw_, nullptr};
     }
     /** Returns a loop over views that stores its result. */
@@ -3144,12 +3303,19 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     {
         return {raw_, &out_result};
     }
+    /** Refuses a query without a name, which would end before the loop. */
+    template <typename Q = query>
+    detail::loop_range<chunk_iterator> chunks(quern_result &out_result) const &&
+    {
+        expect_name<Q>();
+        return {raw_, &out_result};
+    }
     /** @} */
 
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const
     {
-        constexpr auto mistake = detail::mistake_of_loop<F>();
+        constexpr auto mistake = detail::mistake_of_query<F, T...>();
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none)
             return check(quern_query_parallel_for(raw_, jobs, detail::callback<std::decay_t<F>>::view,
@@ -3159,6 +3325,11 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
 
   private:
+    template <typename Q> static void expect_name()
+    {
+        static_assert(!std::is_same<Q, query>::value,
+                      "quern: this query ends before the loop over it: give it a name");
+    }
     template <typename A, typename F> quern_result with_component(F &&call)
     {
         quern_component component;
@@ -3203,36 +3374,10 @@ template <typename... T> struct others_list {
     }
 };
 
-/* The components of a list, as parameters. */
-template <typename... A> using joined = decltype(std::tuple_cat(std::declval<A>()...));
+/* The components of a list of components and options, as parameters. */
 template <typename T>
 using item_or_none =
     std::conditional_t<is_list_option<T>, std::tuple<>, std::tuple<parameter<query_item<T>>>>;
-template <typename A>
-using term_or_none = std::conditional_t<parameter<A>::is_term, std::tuple<parameter<A>>, std::tuple<>>;
-template <typename Arguments> struct terms_of;
-template <typename... A> struct terms_of<std::tuple<A...>> {
-    using type = joined<std::tuple<>, term_or_none<A>...>;
-};
-
-/* Whether a parameter may be that for an item of a list: the component is the same, and read if the list reads it. */
-template <typename Item, typename Wanted>
-inline constexpr bool fits = std::is_same<std::remove_const_t<typename Item::type>,
-                                          std::remove_const_t<typename Wanted::type>>::value &&
-                             (std::is_const<typename Wanted::type>::value ||
-                              !std::is_const<typename Item::type>::value);
-template <typename Items, typename Wanted, std::size_t... i>
-constexpr bool all_fit(std::index_sequence<i...>)
-{
-    return (fits<std::tuple_element_t<i, Items>, std::tuple_element_t<i, Wanted>> && ... && true);
-}
-template <typename Items, typename Wanted> constexpr bool are_prefix()
-{
-    if constexpr (std::tuple_size<Wanted>::value > std::tuple_size<Items>::value)
-        return false;
-    else
-        return all_fit<Items, Wanted>(std::make_index_sequence<std::tuple_size<Wanted>::value>());
-}
 
 } // namespace detail
 /** @endcond */
@@ -3268,17 +3413,18 @@ template <typename... T> class others {
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none) {
             using items = detail::joined<std::tuple<>, detail::item_or_none<T>...>;
-            using wanted =
-                typename detail::terms_of<typename detail::call_of<std::decay_t<F>>::arguments>::type;
-            constexpr bool has_same_components = detail::are_prefix<items, wanted>();
-            static_assert(
-                has_same_components,
-                "quern: the components of a lambda for quern::others are those of its list, in the "
-                "same order, and const if they are const there");
+            using wanted = detail::terms_of_lambda<F>;
+            constexpr bool has_same_components =
+                std::tuple_size<wanted>::value <= std::tuple_size<items>::value &&
+                detail::fit_as_far_as_both<items, wanted>();
+            static_assert(has_same_components,
+                          "quern: the components of a lambda for quern::others are those of its list, in "
+                          "the same order: const if they "
+                          "are const there, a pointer if they are pointers there, and quern::up as there");
             if constexpr (has_same_components) {
                 quern_query_iterator it = iterate();
                 while (quern_query_next(&it))
-                    detail::run_view(f, raw_, &it.view);
+                    detail::run_view<detail::access_to_rows::shared>(f, raw_, &it.view);
             }
         }
     }

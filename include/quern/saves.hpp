@@ -179,7 +179,8 @@ class replay_recorder {
     bool ends_;
 };
 
-/** Returns the definition of a recording with these resources as inputs. */
+/** Returns the definition of a recording with these resources as inputs. A recorder refuses the definition if a resource
+ * could not be found or registered. */
 template <typename... T>
 quern_replay_recorder_def replay_inputs(quern::world &world,
                                         quern_replay_detail detail = QUERN_REPLAY_PARTS)
@@ -189,6 +190,7 @@ quern_replay_recorder_def replay_inputs(quern::world &world,
     quern_result result = QUERN_OK;
     [[maybe_unused]] quern_resource *next = def.inputs;
     (void)((result = detail::find_resource<T>(world, next++), result == QUERN_OK) && ...);
+    if (result != QUERN_OK) def.inputs[0].bits = UINT32_MAX; /* no handle */
     (void)detail::check_for(result, world.ends_on_failure());
     def.detail = detail;
     return def;
@@ -217,8 +219,10 @@ QUERN__CPP_NODISCARD quern_result replay(quern::schedule &schedule, quern_jobs *
     using both = std::pair<std::remove_reference_t<Before> *, std::remove_reference_t<After> *>;
     both calls(&before, &after);
     quern_replay_run_def def{};
-    def.before_frame = [](void *own, uint64_t frame) { (*static_cast<both *>(own)->first)(frame); };
-    def.after_frame = [](void *own, uint64_t frame) -> bool {
+    def.before_frame = [](void *own, uint64_t frame) noexcept {
+        (*static_cast<both *>(own)->first)(frame);
+    };
+    def.after_frame = [](void *own, uint64_t frame) noexcept -> bool {
         return (*static_cast<both *>(own)->second)(frame);
     };
     def.user_data = &calls;

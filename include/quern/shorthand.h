@@ -119,7 +119,9 @@ static inline void quern__must(quern_result result, const char *call, const char
  *   - context: the quern_context of the call,
  *   - view:    the quern_view; its terms 0 and up are the columns in their order,
  *   - count:   the number of rows, a constant,
- *   - the columns, as restrict pointers; QUERN_COLUMN documents refusals.
+ *   - the columns, as restrict pointers; QUERN_COLUMN documents refusals. Values that the body writes by one of them,
+ *     it reaches by nothing else: a serial system whose further query or lookups read what its own columns write takes
+ *     the columns from the view instead, by QUERN_COLUMN.
  *
  * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. If a
  * column needs another term, such as quern_term_if_disabled, add the system by quern_schedule_add_system, with the
@@ -148,7 +150,9 @@ static inline void quern__must(quern_result result, const char *call, const char
  *         ...
  *     }
  *
- * break and continue work as in any loop. QUERN_ADD_SYSTEM declares the query, such as
+ * break and continue work as in any loop. A serial system whose query reads what its own columns write, or the other way
+ * round, is a function with a view and QUERN_COLUMN: the columns of QUERN_SYSTEM are restrict pointers, so that a compiler
+ * could keep an old value. QUERN_ADD_SYSTEM declares the query, such as
  * `.queries = {{.terms = {quern_term_read(QUERN_ID(world, Place)), quern_term_with(QUERN_ID(world, Ghost))}}}`. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a declarator */
 #define QUERN_EACH_VIEW(context, query, it) \

@@ -46,11 +46,11 @@ template <typename... T> after_tasks(T &...) -> after_tasks<sizeof...(T)>;
 /** @cond internal */
 namespace detail {
 
-template <typename Def> void apply_task(const task_name &option, Def *def)
+template <typename Def> auto apply_task(const task_name &option, Def *def) -> decltype((void)def->name)
 {
     def->name = option.name;
 }
-template <typename Def> void apply_task(const priority &option, Def *def)
+template <typename Def> auto apply_task(const priority &option, Def *def) -> decltype((void)def->priority)
 {
     def->priority = option.value;
 }
@@ -163,6 +163,9 @@ class kept_list {
             pop();
     }
 
+    /* Leaves the lambdas where they are, as they may be called. */
+    void abandon() { first_ = nullptr; }
+
   private:
     kept_call *first_ = nullptr;
 };
@@ -199,7 +202,7 @@ class tasks {
     operator quern_counter *() { return &counter_; }
 
     /** Submits a task, a lambda `f()` or `f(worker_index)`, and returns, usually immediately. The lambda is moved, or copied
-     * if it is no temporary, and destroyed when it has run or the group ends. A lambda of at most 24 bytes that is
+     * if it is no temporary, and destroyed when it has run or the group ends; its memory is kept as that of submit_for. A lambda of at most 24 bytes that is
      * trivially copyable needs no memory. Options: task_name, priority, on_worker, on_caller, after_tasks. Errors: as
      * quern_jobs_submit. */
     template <typename F, typename... Options>
@@ -245,23 +248,31 @@ class tasks {
         }
     }
     /** Submits a loop, a lambda `f(begin, end)` or `f(begin, end, worker_index)` for ranges of 0 to count - 1, and returns.
-     * It must not change what it captures, except at its own indices. grain: maximum number of items per call; 0: chosen
-     * by the pool. Options: task_name, priority, after_tasks. Errors: as quern_jobs_submit_loop. */
+     * It must not change what it captures, except at its own indices. The lambda, with what it captures, is kept until a
+     * wait(), wait_for() or wait_any() returns that all tasks of the group have finished, or the group ends. grain: maximum
+     * number of items per call; 0: chosen by the pool. Options: task_name, priority, after_tasks. Errors: as
+     * quern_jobs_submit_loop. */
     template <typename F, typename... Options>
     QUERN__CPP_NODISCARD quern_result submit_for(uint32_t count, uint32_t grain, F &&f,
                                                  const Options &...options)
     {
-        using kept = detail::kept_lambda<std::decay_t<F>>;
-        quern_loop_def def{};
-        define<quern_loop_def>(&def, options...);
-        kept *const lambda = new (std::nothrow) kept(std::forward<F>(f));
-        if (lambda == nullptr) return check(detail::no_room_for_lambda("quern::tasks::submit_for"));
-        keep(lambda);
-        def.count = count;
-        def.grain = grain;
-        def.function = detail::call_range<std::decay_t<F>>;
-        def.user_data = lambda->get();
-        return check(quern_jobs_submit_loop(jobs_, &def));
+        constexpr bool can_keep = std::is_constructible<std::decay_t<F>, F>::value;
+        static_assert(can_keep, "quern: this lambda cannot be copied: pass it by std::move");
+        if constexpr (can_keep) {
+            using kept = detail::kept_lambda<std::decay_t<F>>;
+            quern_loop_def def{};
+            define<quern_loop_def>(&def, options...);
+            kept *const lambda = new (std::nothrow) kept(std::forward<F>(f));
+            if (lambda == nullptr) return check(detail::no_room_for_lambda("quern::tasks::submit_for"));
+            keep(lambda);
+            def.count = count;
+            def.grain = grain;
+            def.function = detail::call_range<std::decay_t<F>>;
+            def.user_data = lambda->get();
+            return check(quern_jobs_submit_loop(jobs_, &def));
+        } else {
+            return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
+        }
     }
     /** Runs a loop like quern::jobs::parallel_for, which cancel() ends. Errors: as quern_jobs_run_loop; CANCELLED. */
     template <typename F>
@@ -287,18 +298,26 @@ class tasks {
     /** Waits at most limit_ns nanoseconds, and stores whether all tasks have finished; see quern_jobs_wait_for. */
     QUERN__CPP_NODISCARD quern_result wait_for(uint64_t limit_ns, bool *out_done)
     {
-        return check(quern_jobs_wait_for(jobs_, &counter_, limit_ns, out_done));
+        const quern_result result = quern_jobs_wait_for(jobs_, &counter_, limit_ns, out_done);
+        if (result == QUERN_OK && *out_done) forget();
+        return check(result);
     }
     /** Waits until all tasks of one of the groups have finished, and stores its index; see quern_jobs_wait_any. */
     template <typename... T>
     QUERN__CPP_NODISCARD static quern_result wait_any(uint64_t limit_ns, uint32_t *out_index, tasks &first,
                                                       T &...others)
     {
+        tasks *const groups[] = {&first, &others...};
         quern_counter *const counters[] = {first, others...};
-        return first.check(
-            quern_jobs_wait_any(first.jobs_, counters, sizeof...(T) + 1, limit_ns, out_index));
+        uint32_t index = sizeof...(T) + 1;
+        const quern_result result =
+            quern_jobs_wait_any(first.jobs_, counters, sizeof...(T) + 1, limit_ns, &index);
+        if (out_index != nullptr) *out_index = index;
+        if (result == QUERN_OK && index <= sizeof...(T)) groups[index]->forget();
+        return first.check(result);
     }
-    /** Returns whether all tasks have finished. Does not help; see quern_counter_is_done. */
+    /** Returns whether all tasks have finished. Does not help, and keeps the lambdas of loops until a call that waits or the
+     * end of the group; see quern_counter_is_done. */
     bool is_done() const { return quern_counter_is_done(&counter_); }
     /** Requests that no further task begins, and no further range of a loop; see quern_cancel_request. */
     void cancel() { quern_cancel_request(&cancel_); }
@@ -410,6 +429,23 @@ class graph : public detail::owner<quern_graph, quern_graph_destroy> {
 
     /** Creates an empty graph. */
     graph() : owner(false) { (void)check(quern_graph_create(nullptr, &raw_)); }
+    /** Takes over what another object owns, which must not be running. */
+    graph(graph &&) = default;
+    /** Destroys what the object had, and takes over what the other one owns. Neither may be running. */
+    graph &operator=(graph &&other) noexcept
+    {
+        if (this != &other) {
+            if (is_running()) kept_.abandon();
+            owner::operator=(std::move(other));
+            kept_ = std::move(other.kept_);
+        }
+        return *this;
+    }
+    /** Destroys the graph. One that is running is refused and stays, with its lambdas; see quern_graph_destroy. */
+    ~graph()
+    {
+        if (is_running()) kept_.abandon();
+    }
     /** Adds a node of `count` items, a lambda `f()`, `f(begin, end)` or `f(begin, end, worker_index)`, and returns its
      * number; no_node on failure. grain and options: as for loops. See quern_graph_add_node. */
     template <typename F, typename... Options>
@@ -469,35 +505,43 @@ class graph : public detail::owner<quern_graph, quern_graph_destroy> {
     }
     /** Returns the result of the last run; see quern_graph_result. */
     quern_result result() const { return quern_graph_result(raw_); }
-    /** Removes all nodes and edges, and destroys the lambdas; see quern_graph_clear. */
+    /** Removes all nodes and edges, and destroys the lambdas, unless the graph is running; see quern_graph_clear. */
     void clear()
     {
+        const bool is_kept = is_running();
         quern_graph_clear(raw_);
-        kept_.clear();
+        if (!is_kept) kept_.clear();
     }
 
   private:
     template <typename F, typename... Options>
     uint32_t add_kept(quern_graph_node_def *def, F &&f, const Options &...options)
     {
-        using kept = detail::kept_lambda<std::decay_t<F>>;
-        kept *const lambda = new (std::nothrow) kept(std::forward<F>(f));
-        if (lambda == nullptr) {
-            (void)check(detail::no_room_for_lambda("quern::graph::add"));
-            return no_node;
+        constexpr bool can_keep = std::is_constructible<std::decay_t<F>, F>::value;
+        static_assert(can_keep, "quern: this lambda cannot be copied: pass it by std::move");
+        if constexpr (can_keep) {
+            using kept = detail::kept_lambda<std::decay_t<F>>;
+            kept *const lambda = new (std::nothrow) kept(std::forward<F>(f));
+            if (lambda == nullptr) {
+                (void)check(detail::no_room_for_lambda("quern::graph::add"));
+                return no_node;
+            }
+            kept_.push(lambda);
+            detail::apply_task_options(def, options...);
+            def->user_data = lambda->get();
+            const uint32_t node = add_node(def);
+            if (node == no_node) kept_.pop();
+            return node;
+        } else {
+            return no_node; /* does not compile */
         }
-        kept_.push(lambda);
-        detail::apply_task_options(def, options...);
-        def->user_data = lambda->get();
-        const uint32_t node = add_node(def);
-        if (node == no_node) kept_.pop();
-        return node;
     }
     uint32_t add_node(const quern_graph_node_def *def)
     {
         uint32_t node = no_node;
         return check(quern_graph_add_node(raw_, def, &node)) == QUERN_OK ? node : no_node;
     }
+    bool is_running() const { return raw_ != nullptr && quern_graph_result(raw_) == QUERN_ERROR_POOL_BUSY; }
 
     detail::kept_list kept_;
 };

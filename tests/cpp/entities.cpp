@@ -152,6 +152,59 @@ void entities_have_targets()
         EXPECT(fruit == quern::null);
 }
 
+/* The body of a loop over sources may take the current one away. */
+void loops_go_on_without_the_current_entity()
+{
+    quern::world world;
+    const quern_relation serves =
+        world.relation("serves", quern::on_target_destroyed{QUERN_TARGET_UNRELATES});
+    const auto likes = many(world, "likes");
+    const auto fill = [&](const quern::entity_ref &of, quern_relation relation) {
+        for (int i = 0; i < 5; i++)
+            EXPECT(world.create().relate(relation, of) == QUERN_OK);
+    };
+    const auto first = world.create(), second = world.create();
+    for (const quern_relation relation : {world.parent(), serves, likes}) {
+        int count = 0;
+        fill(first, relation);
+        for (auto source : first.sources(relation)) {
+            if (count++ % 2 == 0)
+                EXPECT(source.destroy() == QUERN_OK);
+            else
+                EXPECT(source.unrelate(relation) == QUERN_OK &&
+                       source.relate(relation, second) == QUERN_OK);
+        }
+        EXPECT(count == 5 && first.source_count(relation) == 0 && second.source_count(relation) == 2);
+        fill(first, relation);
+        world.each_source(first, relation, [&](quern_entity source) {
+            count++;
+            EXPECT(world.destroy(source) == QUERN_OK);
+        });
+        EXPECT(count == 10 && first.source_count(relation) == 0);
+    }
+    const auto servant = world.create();
+    int count = 0;
+    EXPECT(servant.relate(serves, first) == QUERN_OK);
+    for (auto target : servant.targets(serves)) {
+        EXPECT(target.destroy() == QUERN_OK);
+        count++;
+    }
+    EXPECT(count == 1 && servant.target_count(serves) == 0);
+    quern::schedule schedule(world);
+    fill(second, serves);
+    count = 0;
+    EXPECT(schedule.add_once(
+               "end",
+               [&](quern::context context) {
+                   context.each_source(second, serves, [&](quern_entity source) {
+                       count++;
+                       EXPECT(world.destroy(source) == QUERN_OK);
+                   });
+               },
+               quern::reads_relation{serves}, quern::flags{QUERN_SYSTEM_EXCLUSIVE}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1) == QUERN_OK && count == 7);
+}
+
 void entities_are_compared_and_hashed()
 {
     quern::app app;
@@ -301,9 +354,16 @@ int main(int argc, char **argv)
 {
     if (argc > 1) {
         end_on_abort();
+        if (std::strcmp(argv[1], "none") == 0) return quern::app_entity_ref().destroy();
         quern::app app;
         const auto entity = app.create(Position{1});
         if (std::strcmp(argv[1], "get") == 0) return entity.get<Number>().value;
+        if (std::strcmp(argv[1], "next") == 0) {
+            for (int i = 0; i < 3; i++)
+                app.create().set_parent(entity);
+            for (auto child : entity.children())
+                child.next_sibling(app.parent()).destroy();
+        }
         entity.destroy();
         if (std::strcmp(argv[1], "set") == 0) entity.set(Number{1});
         return entity.get<Number>().value;
@@ -312,6 +372,7 @@ int main(int argc, char **argv)
     results_of_worlds_are_read();
     entities_have_names_and_parents();
     entities_have_targets();
+    loops_go_on_without_the_current_entity();
     entities_are_compared_and_hashed();
     commands_are_chained();
     instances_are_objects();

@@ -220,6 +220,76 @@ void loops_agree_with_a_model()
     }
 }
 
+/* A serial system may read by a further query, and by lookups, what its own rows write. So may nested loops. */
+void loops_see_what_other_loops_write()
+{
+    const auto filled = [](quern::world &world, std::vector<quern_entity> &entities) {
+        for (float x : {1.0f, 2.0f, 3.0f})
+            entities.push_back(world.create(Position{x}));
+    };
+    const auto is_summed = [](quern::world &world) {
+        std::vector<float> found;
+        quern::must(
+            quern::query<const Position>(world).each([&](const Position &at) { found.push_back(at.x); }));
+        return found == std::vector<float>{7, 21, 62};
+    };
+    const quern::flags serial{QUERN_SYSTEM_SERIAL};
+    {
+        quern::app app;
+        std::vector<quern_entity> entities;
+        filled(app, entities);
+        app.add(
+            "sum",
+            [](Position &at, quern::others<const Position> all) {
+                all.each([&](const Position &other) { at.x += other.x; });
+            },
+            serial);
+        app.run(1);
+        EXPECT(is_summed(app));
+    }
+    {
+        quern::app app;
+        std::vector<quern_entity> entities;
+        filled(app, entities);
+        app.add(
+            "sum",
+            [](const Position &at, quern::others<Position> all) {
+                all.each([&](Position &other) { other.x += at.x; });
+            },
+            serial);
+        app.run(1);
+        EXPECT(app.get<Position>(entities[0])->x == 19 && app.get<Position>(entities[1])->x == 21 &&
+               app.get<Position>(entities[2])->x == 26);
+    }
+    {
+        quern::app app;
+        std::vector<quern_entity> entities;
+        filled(app, entities);
+        app.add(
+            "sum",
+            [&entities](Position &at, quern::context context) {
+                const Position *others[3];
+                for (int i = 0; i < 3; i++)
+                    others[i] = context.lookup<Position>(entities[std::size_t(i)]);
+                for (int i = 0; i < 3; i++)
+                    at.x += others[i]->x;
+            },
+            serial, quern::lookup<Position>{});
+        app.run(1);
+        EXPECT(is_summed(app));
+    }
+    {
+        quern::world world;
+        std::vector<quern_entity> entities;
+        filled(world, entities);
+        quern::query<Position> query(world);
+        quern::query<const Position> all(world);
+        quern::must(query.each(
+            [&](Position &at) { quern::must(all.each([&](const Position &other) { at.x += other.x; })); }));
+        EXPECT(is_summed(world));
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -239,5 +309,6 @@ int main(int argc, char **argv)
     change_filters_see_what_loops_write();
     failures_of_loops_are_reported();
     loops_agree_with_a_model();
+    loops_see_what_other_loops_write();
     std::puts("all loops work");
 }

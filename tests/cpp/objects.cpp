@@ -35,6 +35,12 @@ struct Title {
 struct Keys {
     int step;
 };
+struct Armor {
+    float thickness;
+};
+struct Weather {
+    float rain;
+};
 struct Total {
     int points = 0;
 };
@@ -419,10 +425,92 @@ void failed_allocations_are_reported()
     }
 }
 
+/* What override, fill, disable or replay_inputs could not do, the call that gets the object returns. */
+void failures_of_descriptions_are_returned()
+{
+    quern::world world;
+    quern_component_def armor_def{};
+    armor_def.name = "Armor";
+    armor_def.size_bytes = 12;
+    armor_def.alignment_bytes = 4;
+    quern_component armor;
+    EXPECT(quern_component_register(world, &armor_def, &armor) == QUERN_OK);
+    quern_resource_def weather_def{};
+    weather_def.name = "Weather";
+    weather_def.size_bytes = 12;
+    weather_def.alignment_bytes = 4;
+    quern_resource weather;
+    EXPECT(quern_resource_register(world, &weather_def, &weather) == QUERN_OK);
+
+    quern::blueprint tower(world);
+    tower.root().set(Health{1}).child("gun").set(Health{2});
+    const quern_prefab prefab = tower.create();
+    const Armor armors[] = {{1}};
+    const Health healths[] = {{1}};
+    const auto spawned = [&](quern::instances &how) {
+        const quern_result result = result_of([&] { return world.spawn_many(prefab, 1, how); });
+        const quern_result one =
+            result_of([&] { return world.spawn(prefab, how) ? QUERN_OK : how.result(); });
+        EXPECT(result == one && result == how.result());
+        return result;
+    };
+    quern::instances wrong(world), double_filled(world), full(world), right(world);
+    const auto fill = [](Health &health) { health.points = 3; };
+    const auto fill_gun = [](Health &health) { health.points = 4; };
+    (void)result_of([&] { return wrong.override(armors).result(); });
+    (void)result_of([&] { return double_filled.fill(fill).fill(fill_gun, 1).result(); });
+    for (int i = 0; i <= QUERN_MAX_SPAWN_OVERRIDES; i++)
+        (void)result_of([&] { return full.override(healths).result(); });
+    EXPECT(spawned(wrong) == QUERN_ERROR_LAYOUT_MISMATCH && spawned(double_filled) == QUERN_ERROR_LIMIT);
+    EXPECT(spawned(full) == QUERN_ERROR_LIMIT && quern::query<const Health>(world).count() == 0);
+    EXPECT(spawned(right.fill(fill)) == QUERN_OK && quern::query<const Health>(world).count() == 4);
+
+    for (const bool is_set_before : {false, true}) {
+        quern::blueprint gate(world);
+        if (is_set_before) gate.root().set(Health{1});
+        gate.root().disable<Health>().set(Health{2});
+        const quern_result result =
+            result_of([&] { return gate.create().bits != 0 ? QUERN_OK : QUERN_ERROR_COMPONENT_ABSENT; });
+        EXPECT(is_set_before || result == QUERN_ERROR_COMPONENT_ABSENT);
+    }
+    quern::schedule schedule(world);
+    quern::byte_buffer bytes;
+    const quern_result recorded = result_of([&] {
+        quern::replay_recorder recorder(schedule, bytes.sink(), quern::replay_inputs<Weather>(world));
+        return recorder == nullptr ? QUERN_ERROR_LAYOUT_MISMATCH : QUERN_OK;
+    });
+    EXPECT(recorded == QUERN_ERROR_LAYOUT_MISMATCH);
+}
+
+#ifdef QUERN_CPP_EXCEPTIONS
+/* An exception must not go through Quern: the program ends. */
+int throw_in_a_replay()
+{
+    end_on_abort();
+    quern::world world;
+    quern::schedule schedule(world);
+    quern::byte_buffer bytes;
+    quern::replay_recorder recorder(schedule, bytes.sink());
+    recorder.run(nullptr, 1);
+    recorder.finish();
+    try {
+        quern::replay(
+            schedule, nullptr, bytes.source(), nullptr, [](uint64_t) { throw 1; },
+            [](uint64_t) { return true; });
+    } catch (int) {
+    }
+    return EXIT_FAILURE;
+}
+#endif
+
 } // namespace
 
-int main()
+int main(int argc, [[maybe_unused]] char **argv)
 {
+#ifdef QUERN_CPP_EXCEPTIONS
+    if (argc > 1 && std::strcmp(argv[1], "throw") == 0) return throw_in_a_replay();
+#endif
+    if (argc > 1) return EXIT_FAILURE;
     relations_have_options();
     prefabs_are_described();
     queries_change_what_they_match();
@@ -432,6 +520,7 @@ int main()
     bytes_sessions_and_deltas_lead_to_other_worlds();
     for (uint32_t thread_count : {1u, 2u, 3u, 8u})
         recordings_are_replayed(thread_count);
+    failures_of_descriptions_are_returned();
     failed_allocations_are_reported();
     std::puts("all objects work");
 }

@@ -232,6 +232,47 @@ void sums_do_not_depend_on_threads(uint32_t thread_count)
     }
 }
 
+void lambdas_are_kept_while_they_can_be_called(uint32_t thread_count)
+{
+    quern::jobs jobs(thread_count);
+    quern::tasks group(jobs), other(jobs);
+    std::atomic<int> calls{0};
+    const auto submit_loop = [&] {
+        quern::must(group.submit_for(10, 0, [&calls, kept = counted()](uint32_t begin, uint32_t end) {
+            (void)kept;
+            calls += int(end - begin);
+        }));
+    };
+    bool is_done = false;
+    submit_loop();
+    while (!is_done)
+        quern::must(group.wait_for(1000000, &is_done));
+    EXPECT(counted::living == 0 && calls == 10);
+    submit_loop();
+    other.hold();
+    uint32_t index = 0;
+    quern::must(quern::tasks::wait_any(UINT64_MAX, &index, other, group));
+    EXPECT(index == 1 && counted::living == 0 && calls == 20);
+    quern::must(other.release());
+    {
+        quern::graph graph, moved;
+        EXPECT(graph.add([&calls, kept = counted()] { (void)kept, calls++; }) == 0);
+        group.hold();
+        quern::must(graph.submit(other, quern::after_tasks(group)));
+        quern_assert_set_handler([](void *, const char *) {}, nullptr);
+        graph.clear(); /* refused: it is running */
+        quern_assert_set_handler(nullptr, nullptr);
+        EXPECT(counted::living == 1);
+        quern::must(group.release());
+        quern::must(other.wait());
+        EXPECT(calls == 21 && graph.result() == QUERN_OK);
+        moved = std::move(graph);
+        EXPECT(counted::living == 1 && moved.run(nullptr) == QUERN_OK && calls == 22);
+        moved.clear();
+        EXPECT(counted::living == 0);
+    }
+}
+
 } // namespace
 
 int main()
@@ -242,6 +283,7 @@ int main()
         loops_are_submitted(thread_count);
         forks_are_joined(thread_count);
         graphs_own_their_lambdas(thread_count);
+        lambdas_are_kept_while_they_can_be_called(thread_count);
         sums_do_not_depend_on_threads(thread_count);
     }
     pools_have_words();

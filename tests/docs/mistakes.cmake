@@ -45,6 +45,11 @@ function(expect_mistake words call)
   expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 15 ${command})
 endfunction()
 
+# A type that is refused where it is registered: one error, and a line for each call that leads there.
+function(expect_type_mistake words call)
+  expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 25 ${command})
+endfunction()
+
 expect_accepted("app.add(\"a\", [](Position &p, const Free *, quern::seconds dt, quern::context, quern_entity) { p.x += dt; })")
 expect_accepted("app.add(\"a\", static_cast<void (*)(Position &)>([](Position &) {}), quern::without<Tag>{})")
 expect_accepted("app.add_once(\"a\", [owned = std::move(owned)](quern::context) {})")
@@ -72,6 +77,17 @@ expect_mistake("parameters of systems" "(void)query.each([](Position &, quern::o
 expect_mistake("quern::others and quern::column by value" "app.add(\"x\", [](Position &, quern::others<const Free> &) {})")
 expect_mistake("those of its list, in the same order" "app.add(\"x\", [](Position &, quern::others<const Free> others) {
   others.each([](Free &) {}); })")
+foreach(item "const Free *" "quern::up<Free>" "quern::up<Free *>")
+  expect_mistake("a pointer if they are pointers there, and quern::up as there"
+                 "app.add(\"x\", [](Position &, quern::others<${item}> others) { others.each([](const Free &) {}); })")
+  expect_mistake("a pointer if they are pointers there, and quern::up as there"
+                 "quern::query<${item}> other(app); (void)other.each([](const Free &) {})")
+endforeach()
+expect_mistake("const if they are const there" "quern::query<const Free> other(app); (void)other.each([](Free &) {})")
+expect_mistake("in the same order" "(void)query.each(app.jobs(), [](const Free &) {})")
+expect_accepted("quern::query<quern::up<Free *>, const Free *, Position> other(app);
+  (void)other.each([](quern::up<Free *>, const Free *, const Position &) {});
+  (void)other.each([](const quern_view &) {})")
 expect_mistake("the options with, without, any, disabled and changed"
                "app.add(\"x\", [](Position &, quern::others<const Free, quern::along>) {})")
 expect_mistake("by value" "(void)query.each(app.jobs(), [](Position) {})")
@@ -88,6 +104,16 @@ expect_mistake("a tag has no value" "app.create().get<Tag>()")
 expect_mistake("keep its quern_entity" "app.create().set(app.create())")
 expect_mistake("keep its quern_entity" "app.create(Position{1}, app.create())")
 expect_mistake("pass it by std::move" "app.create().set(owned)")
+foreach(call "component<quern::app_entity_ref>()" "event<quern::entity_ref>()" "resource(app.create())")
+  expect_type_mistake("keep its quern_entity" "app.${call}")
+endforeach()
+foreach(call "app.create().has<const Position>()" "app.create().add<const Position>()" "app.component<const Position>()"
+             "app.has<const Position>(quern::null)" "app.create().remove<const Position>()"
+             "app.create().is_enabled<const Position>()" "(void)query.remove_from_all<const Position>()"
+             "(void)query.add_to_all<const Position>()" "app.commands().entity(quern::null).add<const Position>()"
+             "app.commands().remove<const Position>(quern::null)")
+  expect_type_mistake("no const" "${call}")
+endforeach()
 
 # The other headers.
 set(program "#include <quern/tasks.hpp>\n#include <quern/prefabs.hpp>\n#include <quern/getters.hpp>\n#include <quern/saves.hpp>\n
@@ -96,16 +122,31 @@ expect_accepted("(void)tasks.submit([owned = std::move(owned)] {}, quern::task_n
 expect_mistake("without parameters" "(void)tasks.submit([](int *) {})")
 expect_mistake("the options of tasks" "(void)tasks.submit([] {}, quern::after{\"a\"})")
 expect_mistake("by std::move" "auto lambda = [owned = std::move(owned)] {}; (void)tasks.submit(lambda)")
+expect_mistake("by std::move" "auto lambda = [owned = std::move(owned)] {}; (void)tasks.submit_for(1, 1, lambda)")
+expect_mistake("by std::move" "auto lambda = [owned = std::move(owned)] {}; quern::graph graph; graph.add(lambda)")
+expect_mistake("runs of graphs only" "quern::graph graph; (void)graph.submit(tasks, quern::task_name{\"a\"})")
+expect_mistake("runs of graphs only" "quern::graph graph; (void)graph.submit(tasks, quern::priority{QUERN_PRIORITY_HIGH})")
 expect_mistake("uint32_t begin" "(void)tasks.submit_for(1, 1, [](int *) {})")
 expect_mistake("returns the number" "quern::graph graph; graph.add_choice([] {})")
 expect_mistake("no parameters" "quern::fork fork(app.jobs(), [](int) {})")
 expect_mistake("the options of relations" "app.relation(\"a\", quern::with<Tag>{})")
 expect_mistake("copies its values" "quern::blueprint(app).root().set(std::move(owned))")
+expect_type_mistake("no const" "quern::blueprint(app).root().add<const Position>()")
+expect_type_mistake("no const" "quern::blueprint(app).root().disable<const Position>()")
+expect_type_mistake("keep its quern_entity" "quern::blueprint(app).root().set(app.create())")
 expect_mistake("by value" "quern::instances(app).fill([](Position) {})")
 expect_mistake("with a value" "quern::getter<Tag> getter(app)")
 expect_mistake("captures nothing" "app.combine<Position>(\"a\", [&](Position &, const Position &) { (void)app; })")
 expect_mistake("is no tag" "(void)query.add_to_all(Tag{})")
-expect_mistake("give it a name" "for (auto [entities, position] : quern::query<Position>(app).chunks()) (void)position")
+foreach(loop "rows(result)" "chunks()" "chunks(result)")
+  expect_mistake("give it a name" "quern_result result = QUERN_OK; (void)result;
+  for (auto [entities, position] : quern::query<Position>(app).${loop}) (void)position")
+endforeach()
+expect_accepted("quern_result result; for (auto row : query.rows(result)) (void)row;
+  for (auto chunk : query.chunks(result)) (void)chunk")
+expect_mistake("no copy constructor" "app.commands().create_many(1, nullptr, &owned)")
+expect_mistake("no copy constructor" "app.commands().accumulate(quern::null, owned, quern_combine{})")
+expect_mistake("is a tag" "app.commands().accumulate(quern::null, Tag{})")
 
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")

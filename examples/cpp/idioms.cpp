@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* The idioms of docs/coming-from-entt.md in C++. */
+/* The idioms of docs/coming-from-entt.md and docs/coming-from-flecs.md in C++. */
 
 #include <iostream>
 #include <quern/prefabs.hpp>

@@ -132,7 +132,7 @@ if(CMAKE_CXX_COMPILER)
                                            ${CMAKE_CURRENT_SOURCE_DIR}/docs/output.cmake)
     quern_guard_test(${target}_prints)
   endforeach()
-  # The idioms of docs/coming-from-entt.md.
+  # The idioms of docs/coming-from-entt.md and docs/coming-from-flecs.md.
   add_executable(cpp_idioms ${PROJECT_SOURCE_DIR}/examples/cpp/idioms.cpp)
   quern_configure_target(cpp_idioms)
   set_target_properties(cpp_idioms PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)

@@ -52,8 +52,10 @@ quern_add_quotes(quotes_examples how examples/how examples/boids.c examples/jobs
 foreach(peer bevy entt flecs unity)
   quern_add_quotes(quotes_idioms coming-from-${peer} examples/how/idioms.c)
 endforeach()
-quern_add_page_test(coming-from-entt_page_quotes_cpp quote_parts docs/coming-from-entt.md -DLANGUAGE=cpp
-                    -DSOURCE=${PROJECT_SOURCE_DIR}/examples/cpp/idioms.cpp)
+foreach(peer entt flecs)
+  quern_add_page_test(coming-from-${peer}_page_quotes_cpp quote_parts docs/coming-from-${peer}.md -DLANGUAGE=cpp
+                      -DSOURCE=${PROJECT_SOURCE_DIR}/examples/cpp/idioms.cpp)
+endforeach()
 quern_add_quotes(quotes_commands internals core/record core/playback)
 quern_add_quotes(quotes_examples jobs examples/jobs examples/stream)
 quern_add_quotes(quotes_example kit examples/pages/prefab_json.c examples/pages/transforms.c examples/crane.c examples/near.c examples/netplay.c)

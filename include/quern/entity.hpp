@@ -123,12 +123,11 @@ template <typename Ref, link kind> class linked_range {
         }
         void end_of_changed_list(quern_entity entity) const
         {
-            (void)quern::check(
-                quern_error_set(QUERN_ERROR_STRUCTURE_CHANGED,
-                                "a loop over targets or sources: its body destroyed or moved entity %u:%u, "
-                                "by which the loop goes "
-                                "on: change only the current entity, or list the entities before the loop",
-                                quern_entity_index(entity), quern_entity_use_count(from_.world(), entity)));
+            (void)quern::check(quern_error_set(
+                QUERN_ERROR_STRUCTURE_CHANGED,
+                "the body of a loop destroyed or moved entity %u:%u, by which the loop goes "
+                "on: change only the current entity, or list the entities before the loop",
+                quern_entity_index(entity), quern_entity_use_count(from_.world(), entity)));
             quern__must_end("a loop over targets or sources", nullptr, 0);
         }
 

@@ -186,23 +186,7 @@ static inline void copy_sized(const quern__fill *fill, char *target, const quern
 /* Copies the values that commands gave to consecutive rows. */
 static void copy_given(const quern__fill *fill, char *target, const quern__edit *rows, uint32_t count)
 {
-    switch (fill->size_bytes) {
-    case 4:
-        copy_sized(fill, target, rows, count, 4);
-        break;
-    case 8:
-        copy_sized(fill, target, rows, count, 8);
-        break;
-    case 12:
-        copy_sized(fill, target, rows, count, 12);
-        break;
-    case 16:
-        copy_sized(fill, target, rows, count, 16);
-        break;
-    default:
-        copy_sized(fill, target, rows, count, fill->size_bytes);
-        break;
-    }
+    QUERN__CALL_BY_SIZE(fill->size_bytes, copy_sized, fill, target, rows, count);
 }
 
 /* Writes the values of consecutive rows, column by column if their sequence has only one operation. */

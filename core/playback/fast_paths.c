@@ -603,23 +603,7 @@ static inline void fill_rows(const create_batch *it, const quern__fill *fill, ui
 
 static void fill_column(const create_batch *it, const quern__fill *fill)
 {
-    switch (fill->size_bytes) {
-    case 4:
-        fill_rows(it, fill, 4);
-        break;
-    case 8:
-        fill_rows(it, fill, 8);
-        break;
-    case 12:
-        fill_rows(it, fill, 12);
-        break;
-    case 16:
-        fill_rows(it, fill, 16);
-        break;
-    default:
-        fill_rows(it, fill, fill->size_bytes);
-        break;
-    }
+    QUERN__CALL_BY_SIZE(fill->size_bytes, fill_rows, it, fill);
 }
 
 /* Prefetches the rows and entity records of the next batch while a batch is written, since gaps are scattered in

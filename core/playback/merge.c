@@ -31,7 +31,7 @@ struct quern__command_span {
     const quern__gathered_stream *stream;
     quern__command_batch *batch; /* first batch */
     uint32_t first_item;         /* index of the first item in that batch */
-    uint32_t item_count;         /* number of items, which may extend_view over several batches */
+    uint32_t item_count;         /* number of items, which may be in several batches */
     uint64_t first_item_number;  /* number of the first item in the stream */
     quern__command_span *next;   /* next span of the same chunk */
 };
@@ -551,7 +551,7 @@ static QUERN__NO_INLINE uint32_t merge_first_edits(const walk *it, const quern__
 {
     const size_t item_bytes = it->batch->operation->item_bytes;
     const quern__edit added = {.sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
-    uintptr_t first = 0, row_count = 0; /* of these rows */
+    uintptr_t first = 0, row_count = 0; /* location of the first of these rows, and their number */
     uint64_t *word = it->touched, bits = *word;
     quern__edit *rows = it->rows;
     char *at = (char *)(uintptr_t)item;
@@ -863,7 +863,7 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     edits->first_group = scratch->groups.count;
     edits->first_range = scratch->row_ranges.count;
     if (!group_view_edits(edits, stamp)) scratch->is_out_of_memory = true;
-    uint32_t edited_end = 0; /* of the edited rows after each other that `row` is one of */
+    uint32_t edited_end = 0; /* end of the consecutive edited rows that include `row` */
     for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
          row = find_touched(edits, end)) {
         const uint32_t sequence = edits->rows[row].sequence;

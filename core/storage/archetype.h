@@ -131,6 +131,29 @@ static inline void quern__copy_new_value(char *target, const char *source, size_
         quern__copy_few_words(target, source, size_bytes);
 }
 
+/* Calls an inline function with the size as its last argument: a constant, so that copies are single instructions, for the
+ * sizes that most values have. */
+#define QUERN__CALL_BY_SIZE(size_bytes, function, ...) \
+    do {                                               \
+        switch (size_bytes) {                          \
+        case 4:                                        \
+            function(__VA_ARGS__, 4);                  \
+            break;                                     \
+        case 8:                                        \
+            function(__VA_ARGS__, 8);                  \
+            break;                                     \
+        case 12:                                       \
+            function(__VA_ARGS__, 12);                 \
+            break;                                     \
+        case 16:                                       \
+            function(__VA_ARGS__, 16);                 \
+            break;                                     \
+        default:                                       \
+            function(__VA_ARGS__, size_bytes);         \
+            break;                                     \
+        }                                              \
+    } while (0)
+
 /* Copies one value to `count` adjacent ones, at least one. */
 void quern__copy_to_many(char *targets, const char *value, size_t size_bytes, uint32_t count);
 

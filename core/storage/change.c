@@ -564,23 +564,7 @@ static inline void relocate_values(const uintptr_t *to, const uintptr_t *from, u
 static void relocate_column(const quern__column *column, const uintptr_t *to, const uintptr_t *from,
                             uint32_t count)
 {
-    switch (column->size_bytes) {
-    case 4:
-        relocate_values(to, from, count, column, 4);
-        break;
-    case 8:
-        relocate_values(to, from, count, column, 8);
-        break;
-    case 12:
-        relocate_values(to, from, count, column, 12);
-        break;
-    case 16:
-        relocate_values(to, from, count, column, 16);
-        break;
-    default:
-        relocate_values(to, from, count, column, column->size_bytes);
-        break;
-    }
+    QUERN__CALL_BY_SIZE(column->size_bytes, relocate_values, to, from, count, column);
 }
 
 /* Performs quern__rows_relocate for single rows: the i-th row moves from from[i] to to[i], one column after the other.

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Ordered queries: the rows of all matches, sorted by a field or by a comparison of the program.
+ *
+ * The list of rows is kept from one iteration to the next. If some chunks have changed since (core/query/keys.h), the rows
+ * of these chunks leave the list, are sorted by themselves, and are merged into it. If the changed chunks hold a large
+ * part of the rows, all rows are sorted anew, which then costs less. Rows that compare equal are in the order of their
+ * positions, so the order depends on the world alone, and on no earlier order. */
+#include "core/query/keys.h"
+
+struct quern__order {
+    quern__key_field field;
+    bool descending;
+    quern_compare_function *compare; /* NULL: by keys of the field */
+    void *user_data;
+    uint32_t term; /* index of the term that reads the component */
+    quern__watch watch;
+    /* Sorted. value: position of the row; key: that of the field, or the address of the value for a comparison, which is
+     * valid only while the list is sorted. */
+    QUERN__ARRAY(quern__keyed) rows;
+    QUERN__ARRAY(quern__keyed) scratch;
+    uint32_t list_number; /* number of times that `rows` was sorted */
+};
+
+typedef struct quern__order order_state;
+
+/* ----------------------------------------------------------------------------------------- definition */
+
+static quern_result find_term(const quern__query *query, const quern_order *def, uint32_t *out_term)
+{
+    const quern_result result = quern__components_check(&query->storage->components, def->component);
+    if (result != QUERN_OK) return quern__message_add_element(result, "order_by", 0);
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        if (!quern_component_equal(term->component, def->component) || term->path != QUERN_PATH_ROW ||
+            term->by_target)
+            continue;
+        *out_term = i;
+        if (term->match == QUERN_MATCH_ALL && term->access != QUERN_ACCESS_NONE) return QUERN_OK;
+    }
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "order_by sorts by '%s', which no term reads of all rows: add quern_term_read of the component",
+        quern__components_type(&query->storage->components, quern__component_index(def->component))->name);
+}
+
+static quern_result check(const quern__query *query, const quern_order *def, bool whole_chunks)
+{
+    if (quern_component_is_null(def->component))
+        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                           "order_by names no component: set the component of which its field is");
+    if (query->target != NULL || query->filter_count > 0 || whole_chunks)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "a query with order_by has %s: remove it, or iterate without an order",
+                           query->target != NULL     ? "a target term"
+                           : query->filter_count > 0 ? "a change filter"
+                                                     : "whole_chunks");
+    if (def->compare != NULL && (def->field != NULL || def->type != 0))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "order_by has both a comparison and a field: remove one of them");
+    return QUERN_OK;
+}
+
+static quern_result set_field(quern__query *query, const quern_order *def, quern__key_field *field)
+{
+    *field = (quern__key_field){.component_index = quern__component_index(def->component),
+                                .offset_bytes = def->offset_bytes,
+                                .type = def->type};
+    if (def->compare != NULL) {
+        if (quern__components_type(&query->storage->components, field->component_index)->size_bytes > 0)
+            return QUERN_OK;
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT, "order_by compares '%s', a tag, which has no value to compare",
+            quern__components_type(&query->storage->components, field->component_index)->name);
+    }
+    if (def->field != NULL) {
+        const quern_result result = quern__check_name(def->field, "field");
+        if (result != QUERN_OK) return result;
+        memcpy(field->name, def->field, strlen(def->field) + 1);
+    }
+    return quern__message_add_element(quern__key_field_resolve(field, query->storage), "order_by", 0);
+}
+
+bool quern__order_is_empty(const quern_order *def)
+{
+    return quern_component_is_null(def->component) && def->field == NULL && def->type == 0 &&
+           def->offset_bytes == 0 && !def->descending && def->compare == NULL && def->user_data == NULL;
+}
+
+quern_result quern__order_create(quern__query *query, const quern_query_def *def)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    if (quern__order_is_empty(&def->order_by)) return QUERN_OK;
+    order_state fresh = {.descending = def->order_by.descending,
+                         .compare = def->order_by.compare,
+                         .user_data = def->order_by.user_data};
+    quern_result result = check(query, &def->order_by, def->whole_chunks);
+    if (result == QUERN_OK) result = find_term(query, &def->order_by, &fresh.term);
+    if (result == QUERN_OK) result = set_field(query, &def->order_by, &fresh.field);
+    if (result != QUERN_OK) return result;
+    fresh.watch.component_index = fresh.field.component_index;
+    order_state *order = quern__allocate(allocator, sizeof *order, _Alignof(order_state));
+    if (order == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the order of a query");
+    *order = fresh;
+    result = quern__query_watch(query->storage, fresh.field.component_index);
+    if (result == QUERN_OK)
+        query->order = order;
+    else
+        quern__release(allocator, order, sizeof *order, _Alignof(order_state));
+    return result;
+}
+
+void quern__order_destroy(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    order_state *order = query->order;
+    if (order == NULL) return;
+    quern__storage_remove_change_filter(query->storage, order->field.component_index);
+    quern__watch_release(&order->watch, allocator);
+    quern__array_release(allocator, &order->rows);
+    quern__array_release(allocator, &order->scratch);
+    quern__release(allocator, order, sizeof *order, _Alignof(order_state));
+    query->order = NULL;
+}
+
+quern_order quern__order_get_def(const quern__query *query)
+{
+    const order_state *order = query->order;
+    if (order == NULL) return (quern_order){0};
+    return (quern_order){
+        .component = query->terms[order->term].component,
+        .field = order->field.name[0] != '\0' ? order->field.name : NULL,
+        .type = order->compare == NULL && order->field.name[0] == '\0' ? order->field.type : 0,
+        .offset_bytes = order->field.name[0] == '\0' ? order->field.offset_bytes : 0,
+        .descending = order->descending,
+        .compare = order->compare,
+        .user_data = order->user_data};
+}
+
+/* -------------------------------------------------------------------------------------------- sorting */
+
+static const void *value_at(const quern__query *query, uint64_t position)
+{
+    const quern__query_match *match = &query->matches.items[quern__position_match(position)];
+    const quern__chunk_slot *slot = &match->archetype->slots[quern__position_chunk(position)];
+    const quern_view_column *column = &match->columns[query->order->term];
+    const quern__run_place place = {slot->run, match->archetype->shape.shift,
+                                    slot->first_row + quern__position_row(position)};
+    return quern__run_value(place, column->offset_bytes, column->size_bytes);
+}
+
+/* Writes the rows of a chunk in ascending order of their positions. Returns their number. */
+static uint32_t read_chunk(const quern__query *query, uint32_t match, uint32_t chunk, quern__keyed *out_rows)
+{
+    const order_state *order = query->order;
+    const uint64_t first = quern__position_make(match, chunk, 0);
+    const uint32_t count = query->matches.items[match].archetype->slots[chunk].row_count;
+    const uint32_t size_bytes = query->matches.items[match].columns[order->term].size_bytes;
+    const char *values = value_at(query, first);
+    for (uint32_t i = 0; i < count; i++)
+        out_rows[i].value = first + i;
+    if (order->compare != NULL) {
+        for (uint32_t i = 0; i < count; i++)
+            out_rows[i].key = (uintptr_t)(values + (size_t)i * size_bytes);
+        return count;
+    }
+    quern__keys_read(&order->field, values, size_bytes, count, out_rows);
+    for (uint32_t i = 0; i < count && order->descending; i++)
+        out_rows[i].key = ~out_rows[i].key;
+    return count;
+}
+
+/* Returns whether `a` belongs before `b`. Rows that compare equal are in the order of their positions. */
+static inline bool is_before(const order_state *order, const quern__keyed *a, const quern__keyed *b)
+{
+    if (order->compare == NULL)
+        return a->key < b->key || (a->key == b->key && a->value < b->value);
+    int difference = order->compare((const void *)(uintptr_t)a->key, (const void *)(uintptr_t)b->key,
+                                    order->user_data);
+    if (order->descending) difference = difference < 0 ? 1 : -(difference > 0);
+    return difference != 0 ? difference < 0 : a->value < b->value;
+}
+
+/* Merges neighbouring sorted parts of the rows until one is left. With a comparison that contradicts itself, the order is
+ * any, and all rows are in it. */
+static void sort_by_comparison(const order_state *order, quern__keyed *rows, quern__keyed *scratch,
+                               uint32_t count)
+{
+    quern__keyed *from = rows, *to = scratch;
+    for (uint64_t width = 1; width < count; width *= 2) {
+        for (uint64_t begin = 0; begin < count; begin += 2 * width) {
+            const uint64_t middle = begin + width < count ? begin + width : count;
+            const uint64_t end = begin + 2 * width < count ? begin + 2 * width : count;
+            uint64_t left = begin, right = middle, at = begin;
+            if (middle == end || is_before(order, &from[middle - 1], &from[middle])) {
+                memcpy(to + begin, from + begin, (size_t)(end - begin) * sizeof *to);
+                continue;
+            }
+            while (at < end) {
+                const bool takes_right =
+                    left == middle || (right < end && is_before(order, &from[right], &from[left]));
+                to[at++] = takes_right ? from[right++] : from[left++];
+            }
+        }
+        quern__keyed *merged = to;
+        to = from;
+        from = merged;
+    }
+    if (from != rows) memcpy(rows, from, count * sizeof *rows);
+}
+
+static void sort(const order_state *order, quern__keyed *rows, quern__keyed *scratch, uint32_t count)
+{
+    if (order->compare != NULL)
+        sort_by_comparison(order, rows, scratch, count);
+    else
+        quern__keyed_sort(rows, scratch, count);
+}
+
+static void sort_all(quern__query *query)
+{
+    order_state *order = query->order;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        for (uint32_t chunk = 0; chunk < query->matches.items[i].archetype->chunk_count; chunk++)
+            count += read_chunk(query, i, chunk, order->rows.items + count);
+    order->rows.count = count;
+    sort(order, order->rows.items, order->scratch.items, count);
+}
+
+/* Removes the rows of chunks that are new or gone. Addresses of values are found again: the others may have moved. */
+static void keep_old_rows(quern__query *query)
+{
+    order_state *order = query->order;
+    const quern__watch *watch = &order->watch;
+    uint32_t kept_count = 0;
+    for (uint32_t i = 0; i < order->rows.count; i++) {
+        const quern__keyed row = order->rows.items[i];
+        const uint32_t *first = &watch->first_chunks.items[quern__position_match(row.value)];
+        const uint32_t chunk = first[0] + quern__position_chunk(row.value);
+        order->rows.items[kept_count] = row;
+        kept_count += chunk < first[1] && !watch->chunks.items[chunk].is_new;
+    }
+    order->rows.count = kept_count;
+    for (uint32_t i = 0; i < kept_count && order->compare != NULL; i++)
+        order->rows.items[i].key = (uintptr_t)value_at(query, order->rows.items[i].value);
+}
+
+/* Merges sorted rows into the list, from the last one down. Most rows of the list move in ranges between those. */
+static void merge_rows(order_state *order, const quern__keyed *fresh, uint32_t fresh_count)
+{
+    quern__keyed *rows = order->rows.items;
+    uint32_t end = order->rows.count; /* rows of the list that were not moved */
+    order->rows.count += fresh_count;
+    for (uint32_t left = fresh_count; left > 0; left--) {
+        const quern__keyed *row = &fresh[left - 1];
+        /* the first row of the list that belongs after this one: steps that double, then a binary search */
+        uint32_t high = end, step = 1;
+        while (step <= high && is_before(order, row, &rows[high - step])) {
+            high -= step;
+            step *= 2;
+        }
+        uint32_t low = step <= high ? high - step : 0;
+        while (low < high) {
+            const uint32_t middle = low + (high - low) / 2;
+            if (is_before(order, row, &rows[middle]))
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        memmove(rows + high + left, rows + high, (end - high) * sizeof *rows);
+        rows[high + left - 1] = *row;
+        end = high;
+    }
+}
+
+static void sort_new(quern__query *query)
+{
+    order_state *order = query->order;
+    quern__keyed *fresh = order->scratch.items;
+    const uint32_t fresh_count = (uint32_t)order->watch.new_row_count;
+    uint32_t count = 0;
+    keep_old_rows(query);
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const uint32_t first = order->watch.first_chunks.items[i];
+        for (uint32_t k = first; k < order->watch.first_chunks.items[i + 1]; k++)
+            if (order->watch.chunks.items[k].is_new) count += read_chunk(query, i, k - first, fresh + count);
+    }
+    assert(count == fresh_count);
+    sort(order, fresh, fresh + fresh_count, fresh_count);
+    merge_rows(order, fresh, fresh_count);
+}
+
+/* New rows up to this part of all rows are merged. Above it, sorting all costs less. */
+enum { MERGED_PART = 4 };
+
+quern_result quern__order_refresh(quern__query *query, bool is_outside)
+{
+    order_state *order = query->order;
+    const quern_allocator *allocator = &query->storage->allocator;
+    if (quern__watch_is_current(&order->watch, query)) return QUERN_OK;
+    quern_result result = quern__watch_update(&order->watch, query, is_outside);
+    if (result == QUERN_OK && order->watch.is_fresh && order->compare == NULL)
+        result = quern__key_field_resolve(&order->field, query->storage);
+    if (result != QUERN_OK) return result;
+    const uint64_t count = order->watch.row_count;
+    order->list_number++;
+    if (count > UINT32_MAX || !quern__array_reserve(allocator, &order->rows, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &order->scratch, (uint32_t)count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to sort the %llu rows of a query",
+                           (unsigned long long)count);
+    if (order->watch.is_fresh || order->watch.new_row_count * MERGED_PART > count)
+        sort_all(query);
+    else
+        sort_new(query);
+    order->watch.is_valid = true;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- iteration */
+
+uint32_t quern__order_list_number(const quern__query *query)
+{
+    return query->order->list_number;
+}
+
+/* The memory of this many rows ahead is fetched: rows that follow each other are anywhere. */
+enum { FETCH_AHEAD = 8 };
+
+static inline void fetch_row(const quern__query *query, uint64_t position)
+{
+    const quern__query_match *match = &query->matches.items[quern__position_match(position)];
+    const quern__chunk_slot *slot = &match->archetype->slots[quern__position_chunk(position)];
+    const quern__run_place place = {slot->run, match->archetype->shape.shift,
+                                    slot->first_row + quern__position_row(position)};
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (match->columns[i].access != QUERN_ACCESS_NONE)
+            QUERN__PREFETCH(
+                quern__run_value(place, match->columns[i].offset_bytes, match->columns[i].size_bytes));
+}
+
+bool quern__order_next(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    const order_state *order = query->order;
+    const uint32_t at = iterator->match_index, count = order->rows.count;
+    if (at >= count) return false;
+    const quern__keyed *rows = order->rows.items;
+    const uint64_t position = rows[at].value;
+    const uint32_t row = quern__position_row(position);
+    uint32_t row_count = 1;
+    if (at + FETCH_AHEAD < count) fetch_row(query, rows[at + FETCH_AHEAD].value);
+    /* the row after the last one of a chunk is no position, so a range stays in its chunk */
+    while (at + row_count < count && rows[at + row_count].value == position + row_count)
+        row_count++;
+    const quern__query_match *match = &query->matches.items[quern__position_match(position)];
+    quern__view_set(&iterator->view, query, match,
+                    &match->archetype->slots[quern__position_chunk(position)]);
+    iterator->view.first_row = row;
+    iterator->view.entities += row;
+    iterator->view.count = row_count;
+    iterator->view.ordinal = iterator->view_count++;
+    iterator->match_index += row_count;
+    return true;
+}

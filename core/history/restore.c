@@ -335,7 +335,6 @@ static void restore_rows(const restore *it)
 
 static void restore_all(const restore *it)
 {
-    it->storage->restored_count++;
     if (it->order_differs) {
         /* Marks the archetypes that the snapshot lacks as removed, destroys their values and removes
          * their rows. */

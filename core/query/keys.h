@@ -10,8 +10,8 @@
  * has other versions, or another number of rows. That holds in frames, too, where the times of systems follow from their
  * order and not from when they run: every later write stores a version that the chunk had not at the last reading. For
  * systems and sync points the clock ensures that; a reader outside of frames advances the clock by one if it has found a
- * new chunk (quern__watch_update). A history puts versions back, and with them the contents that they stand for; an
- * archive brings versions of another clock, so all chunks are new after either. */
+ * new chunk (quern__watch_update). A history puts versions back, and all
+ * chunks are new afterwards. */
 
 #include "core/query/query_internal.h"
 
@@ -80,7 +80,7 @@ typedef struct quern__watch {
     QUERN__ARRAY(uint32_t) first_chunks;       /* by match; then the number of chunks */
     QUERN__ARRAY(uint32_t) spare_first_chunks;
     uint32_t removed_count;  /* removed_count of the query at the last update */
-    uint64_t restored_count; /* restored_count of the storage at the last update */
+    uint64_t restore_count; /* restore_count of the storage at the last update */
     bool is_valid;           /* whether all that was new at the last update was read */
     bool is_fresh;           /* whether the last update took all chunks as new, and nothing of before is of use */
     uint64_t row_count;      /* rows of all chunks */

@@ -849,7 +849,6 @@ static void run_restore(void *argument, const quern__image *image, quern__remap_
     reader.remap = remap;
     reader.remap_argument = remap_argument;
     if (head.clock > storage->clock) storage->clock = head.clock;
-    storage->restored_count++;
     /* Versions in chunks are set back, so a filter that has seen the present clock would miss changes.
      * All filters see everything as changed once, except those of the schedules, which are restored
      * afterwards. */

@@ -993,7 +993,7 @@ void quern__restore_world_state(quern__history *history, const quern__snapshot *
     world->visit_count = quern__read_u64(&reader);
     assert(!reader.has_failed);
     quern__restore_commands(history);
-    world->storage.restore_count++;
+    world->restore_count++;
     for (quern__query *query = world->storage.first_query; query != NULL; query = query->next)
         if (query->world != NULL) query->seen_version = 0;
 }

@@ -192,8 +192,7 @@ static inline bool is_same(const quern__watched_chunk *a, const quern__watched_c
 
 bool quern__watch_is_current(const quern__watch *watch, const quern__query *query)
 {
-    if (!has_same_base(watch, query) || watch->restore_count != query->storage->restore_count) return false;
-    if (watch->first_chunks.count != query->matches.count + 1) return false;
+    if (!has_same_base(watch, query) || watch->first_chunks.count != query->matches.count + 1) return false;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__archetype *archetype = query->matches.items[i].archetype;
         const uint32_t first = watch->first_chunks.items[i];
@@ -236,11 +235,10 @@ quern_result quern__watch_update(quern__watch *watch, quern__query *query, bool 
     const quern_result result = reserve(watch, query);
     if (result != QUERN_OK) return result;
     const bool is_fresh = !has_same_base(watch, query);
-    const bool all_new = is_fresh || watch->restore_count != query->storage->restore_count;
     watch->row_count = watch->new_row_count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__archetype *archetype = query->matches.items[i].archetype;
-        const bool is_known = !all_new && i + 1 < watch->first_chunks.count;
+        const bool is_known = !is_fresh && i + 1 < watch->first_chunks.count;
         const uint32_t first = is_known ? watch->first_chunks.items[i] : 0;
         const uint32_t known_count = is_known ? watch->first_chunks.items[i + 1] - first : 0;
         watch->spare_first_chunks.items[i] = watch->spare.count;
@@ -259,7 +257,6 @@ quern_result quern__watch_update(quern__watch *watch, quern__query *query, bool 
     SWAP(watch->spare, watch->chunks);
     SWAP(watch->spare_first_chunks, watch->first_chunks);
     watch->removed_count = query->removed_count;
-    watch->restore_count = query->storage->restore_count;
     watch->is_fresh = is_fresh;
     watch->is_valid = false;
     if (is_outside) query->storage->clock++;

@@ -6,12 +6,16 @@
 /* What ordered queries and indexes have in common: keys of a field, sorting by keys, and which chunks have changed since
  * they were last read.
  *
- * A *watch* remembers for each chunk of a query the versions that it had, and does not compare times. A chunk is new if it
- * has other versions, or another number of rows. That holds in frames, too, where the times of systems follow from their
- * order and not from when they run: every later write stores a version that the chunk had not at the last reading. For
- * systems and sync points the clock ensures that; a reader outside of frames advances the clock by one if it has found a
- * new chunk (quern__watch_update). A history puts versions back, and all
- * chunks are new afterwards. */
+ * A *watch* remembers the versions that each chunk of a query had, and does not compare times: a chunk is new if it has
+ * other versions, or another number of rows. This needs one thing: no two contents of a chunk have the same version.
+ *
+ *   - A system writes with a version of its own, and a reader runs before or after all of it.
+ *   - A sync point writes with the time of the first system after it. A reader in between would have to be in a segment
+ *     of its own, whose start advances the clock.
+ *   - Calls outside of frames write with the current time. So a reader there that has found a new chunk advances the clock
+ *     (quern__watch_update), as saving a frame of a history does.
+ *   - A history puts versions back together with the contents that they stand for, and the clock goes on. So what a
+ *     restored frame shares with the state before is not read again. */
 
 #include "core/query/query_internal.h"
 
@@ -79,12 +83,11 @@ typedef struct quern__watch {
     QUERN__ARRAY(quern__watched_chunk) spare;  /* the memory of the next list */
     QUERN__ARRAY(uint32_t) first_chunks;       /* by match; then the number of chunks */
     QUERN__ARRAY(uint32_t) spare_first_chunks;
-    uint32_t removed_count;  /* removed_count of the query at the last update */
-    uint64_t restore_count; /* restore_count of the storage at the last update */
-    bool is_valid;           /* whether all that was new at the last update was read */
-    bool is_fresh;           /* whether the last update took all chunks as new, and nothing of before is of use */
-    uint64_t row_count;      /* rows of all chunks */
-    uint64_t new_row_count;  /* rows of new chunks */
+    uint32_t removed_count; /* removed_count of the query at the last update */
+    bool is_valid;          /* whether all that was new at the last update was read */
+    bool is_fresh;          /* whether the last update took all chunks as new, and nothing of before is of use */
+    uint64_t row_count;     /* rows of all chunks */
+    uint64_t new_row_count; /* rows of new chunks */
 } quern__watch;
 
 /* Returns whether nothing has changed since the last update. Reads two versions of each chunk, and changes nothing.

@@ -68,7 +68,6 @@ typedef struct quern__storage {
     uint64_t order_version;      /* changes whenever archetypes get other indices */
     uint64_t last_identity;      /* last identity assigned to an archetype */
     uint64_t clock;              /* clock of change versions, from 1: see chunk.h */
-    uint64_t restore_count;      /* number of times that a history has restored the world */
     /* Index of the component that excludes entities from queries, or QUERN__NO_COMPONENT. */
     uint32_t disabled_index;
     bool is_crowded; /* the warning that archetypes run out was logged */

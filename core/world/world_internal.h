@@ -100,6 +100,7 @@ struct quern_world {
     struct quern__history *history;
     uint32_t (*history_frames)(struct quern__history *history, bool drops);
     uint64_t layout_count;  /* number of redefinitions that have changed a layout */
+    uint64_t restore_count; /* number of times that the history has restored the world */
     uint32_t user_count;    /* number of objects that refer to the world, also of those listed below */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
     quern_world_user *first_user;          /* the last one that was registered */

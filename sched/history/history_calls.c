@@ -280,7 +280,7 @@ quern_result quern_history_get_stats(const quern_history *history, quern_history
 uint64_t quern_world_restore_count(const quern_world *world)
 {
     QUERN__NEED_OR(world, 0);
-    return world->storage.restore_count;
+    return world->restore_count;
 }
 
 /* ------------------------------------------------------------------------------------------- deltas */

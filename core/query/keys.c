@@ -6,8 +6,10 @@
 /* ------------------------------------------------------------------------------------------ sorting */
 
 enum {
-    FEW_ITEMS = 32,   /* so few are sorted by insertion */
-    MANY_ITEMS = 4096 /* for so many, the counts of a large digit are worth their room in the cache */
+    FEW_ITEMS = 32,    /* so few are sorted by insertion */
+    MANY_ITEMS = 4096, /* for so many, the counts of large digits are worth their room in the cache */
+    LARGE_BITS = 11,   /* of a digit */
+    LARGE_DIGITS = 3   /* of a number of 32 bits */
 };
 
 static void sort_few(quern__keyed *items, uint32_t count)
@@ -25,7 +27,7 @@ static void sort_few(quern__keyed *items, uint32_t count)
 static void sort_by_digit(quern__keyed *to, const quern__keyed *from, uint32_t count, uint32_t shift,
                           uint32_t bits)
 {
-    uint32_t places[1 << 11];
+    uint32_t places[1 << LARGE_BITS];
     const uint32_t mask = (1u << bits) - 1;
     memset(places, 0, sizeof *places << bits);
     for (uint32_t i = 0; i < count; i++)
@@ -39,20 +41,46 @@ static void sort_by_digit(quern__keyed *to, const quern__keyed *from, uint32_t c
         to[places[from[i].key >> shift & mask]++] = from[i];
 }
 
+uint64_t *quern__words_sort(uint64_t *words, uint64_t *scratch, uint32_t count)
+{
+    uint32_t places[LARGE_DIGITS][1 << LARGE_BITS];
+    const uint32_t mask = (1u << LARGE_BITS) - 1;
+    uint64_t *from = words, *to = scratch;
+    memset(places, 0, sizeof places);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < LARGE_DIGITS; k++)
+            places[k][words[i] >> (32 + k * LARGE_BITS) & mask]++;
+    for (uint32_t k = 0; k < LARGE_DIGITS && count > 0; k++) {
+        const uint32_t shift = 32 + k * LARGE_BITS;
+        if (places[k][from[0] >> shift & mask] == count) continue; /* all have this digit */
+        for (uint32_t digit = 0, place = 0; digit <= mask; digit++) {
+            const uint32_t here = places[k][digit];
+            places[k][digit] = place;
+            place += here;
+        }
+        for (uint32_t i = 0; i < count; i++)
+            to[places[k][from[i] >> shift & mask]++] = from[i];
+        uint64_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
 void quern__keyed_sort(quern__keyed *items, quern__keyed *scratch, uint32_t count)
 {
     uint64_t differences = 0;
-    bool is_sorted = true;
+    uint32_t sorted_count = 1;
     if (count <= FEW_ITEMS) {
         sort_few(items, count);
         return;
     }
-    for (uint32_t i = 1; i < count; i++) {
+    while (sorted_count < count && items[sorted_count - 1].key <= items[sorted_count].key)
+        sorted_count++;
+    if (sorted_count == count) return;
+    for (uint32_t i = 1; i < count; i++)
         differences |= items[i].key ^ items[0].key;
-        is_sorted &= items[i - 1].key <= items[i].key;
-    }
-    if (is_sorted) return;
-    const uint32_t bits = count < MANY_ITEMS ? 8 : 11;
+    const uint32_t bits = count < MANY_ITEMS ? 8 : LARGE_BITS;
     quern__keyed *from = items, *to = scratch;
     for (uint32_t shift = 0; shift < 64 && differences >> shift != 0; shift += bits) {
         shift += quern__lowest_bit_64(differences >> shift); /* no key differs in the bits before */
@@ -100,11 +128,13 @@ quern_result quern__key_field_resolve(quern__key_field *field, const quern__stor
     return QUERN_OK;
 }
 
+/* Without branches, since signs are random. */
 static inline uint64_t key_of_f32(uint32_t bits)
 {
-    if ((bits & 0x7FFFFFFF) > 0x7F800000) return UINT32_MAX; /* NaN */
-    if (bits == 0x80000000) bits = 0;
-    return (uint32_t)(bits >> 31 != 0 ? ~bits : bits | 0x80000000);
+    enum { LEAST = 0x007FFFFF }; /* the key of minus infinity; that of infinity is ~LEAST */
+    uint32_t key = bits ^ ((0 - (bits >> 31)) | 0x80000000);
+    key += key == 0x7FFFFFFF; /* -0 */
+    return key - LEAST > ~(uint32_t)LEAST - LEAST ? UINT32_MAX : key; /* NaN */
 }
 
 static inline uint64_t key_of_f64(uint64_t bits)

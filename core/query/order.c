@@ -8,12 +8,35 @@
  * positions, so the order depends on the world alone, and on no earlier order. */
 #include "core/query/keys.h"
 
+enum {
+    FETCHED_TERMS = 2, /* columns of which the memory of later rows is fetched */
+    FETCH_AHEAD = 8    /* so many rows ahead: rows that follow each other in the order are anywhere */
+};
+
+/* What a view of a chunk consists of. */
+typedef struct order_place {
+    char *memory;
+    const quern__chunk *chunk;
+    const quern_entity *entities; /* of the first row */
+    const quern_view_column *columns;
+    const quern__archetype *tracking_archetype; /* NULL if views need no versions and no bits of rows */
+    uint32_t slot, run_shift, chunk_row;
+    uint32_t fetch_bytes[FETCHED_TERMS]; /* size of a value */
+    const char *fetch[FETCHED_TERMS];    /* values of the first row */
+    uint64_t position;                   /* of the first row */
+} order_place;
+
 struct quern__order {
     quern__key_field field;
     bool descending;
     quern_compare_function *compare; /* NULL: by keys of the field */
     void *user_data;
     uint32_t term; /* index of the term that reads the component */
+    bool writes;   /* whether some term writes: views then need the versions of their chunks */
+    uint32_t fetch_count;
+    uint8_t fetch_terms[FETCHED_TERMS]; /* the first terms that read or write values */
+    QUERN__ARRAY(order_place) places;   /* by chunk, as in watch.chunks */
+    uint64_t structure_version;         /* of the world, when `places` was made */
     quern__watch watch;
     /* Sorted. value: position of the row; key: that of the field, or the address of the value for a comparison, which is
      * valid only while the list is sorted. */
@@ -103,6 +126,12 @@ quern_result quern__order_create(quern__query *query, const quern_query_def *def
     if (order == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the order of a query");
     *order = fresh;
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        if (query->terms[i].access == QUERN_ACCESS_NONE || query->terms[i].path != QUERN_PATH_ROW) continue;
+        order->writes |= query->terms[i].access == QUERN_ACCESS_WRITE;
+        if (order->fetch_count < QUERN__COUNT_OF(order->fetch_terms))
+            order->fetch_terms[order->fetch_count++] = (uint8_t)i;
+    }
     result = quern__query_watch(query->storage, fresh.field.component_index);
     if (result == QUERN_OK)
         query->order = order;
@@ -120,6 +149,7 @@ void quern__order_destroy(quern__query *query)
     quern__watch_release(&order->watch, allocator);
     quern__array_release(allocator, &order->rows);
     quern__array_release(allocator, &order->scratch);
+    quern__array_release(allocator, &order->places);
     quern__release(allocator, order, sizeof *order, _Alignof(order_state));
     query->order = NULL;
 }
@@ -218,10 +248,43 @@ static void sort(const order_state *order, quern__keyed *rows, quern__keyed *scr
         quern__keyed_sort(rows, scratch, count);
 }
 
+/* A word for sorting all rows by keys of 32 bits: the key, the number of the chunk among those of the watch, and the row. */
+enum { WORD_ROW_BITS = 11, WORD_CHUNKS = 1 << (32 - WORD_ROW_BITS) };
+_Static_assert(QUERN__MAX_CHUNK_ROWS <= 1 << WORD_ROW_BITS, "rows of a chunk");
+
+/* Sorts all rows as words, of which a cache line holds twice as many as of rows with keys. */
+static void sort_all_words(quern__query *query)
+{
+    order_state *order = query->order;
+    const uint32_t *first_chunks = order->watch.first_chunks.items;
+    const uint32_t count = (uint32_t)order->watch.row_count, row_mask = (1u << WORD_ROW_BITS) - 1;
+    uint64_t *words = (uint64_t *)(void *)order->scratch.items, *next = words;
+    quern__keyed *rows = order->rows.items; /* its beginning holds the rows of one chunk */
+    const uint64_t high_bits = order->descending ? UINT64_MAX << 32 : 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        for (uint32_t chunk = first_chunks[i]; chunk < first_chunks[i + 1]; chunk++) {
+            const uint32_t row_count = read_chunk(query, i, chunk - first_chunks[i], rows);
+            for (uint32_t row = 0; row < row_count; row++)
+                *next++ = rows[row].key << 32 | chunk << WORD_ROW_BITS | row;
+        }
+    assert(next == words + count);
+    words = quern__words_sort(words, next, count);
+    order->rows.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const order_place *place = &order->places.items[(uint32_t)words[i] >> WORD_ROW_BITS];
+        rows[i] = (quern__keyed){high_bits | words[i] >> 32, place->position + (words[i] & row_mask)};
+    }
+}
+
 static void sort_all(quern__query *query)
 {
     order_state *order = query->order;
     uint32_t count = 0;
+    if (order->compare == NULL && quern__field_bytes(order->field.type) <= 4 &&
+        order->watch.chunks.count <= WORD_CHUNKS) {
+        sort_all_words(query);
+        return;
+    }
     for (uint32_t i = 0; i < query->matches.count; i++)
         for (uint32_t chunk = 0; chunk < query->matches.items[i].archetype->chunk_count; chunk++)
             count += read_chunk(query, i, chunk, order->rows.items + count);
@@ -295,11 +358,51 @@ static void sort_new(quern__query *query)
 /* New rows up to this part of all rows are merged. Above it, sorting all costs less. */
 enum { MERGED_PART = 4 };
 
+/* Lists what views consist of: addresses change with the structure of the world. */
+static quern_result list_places(quern__query *query)
+{
+    order_state *order = query->order;
+    if (!quern__array_reserve(&query->storage->allocator, &order->places, order->watch.chunks.count)) {
+        order->watch.is_valid = false;
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the %u chunks of a query",
+                           order->watch.chunks.count);
+    }
+    order->places.count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        const quern__archetype *archetype = match->archetype;
+        for (uint32_t k = 0; k < archetype->chunk_count; k++) {
+            const quern__chunk_slot *slot = &archetype->slots[k];
+            const quern__run_place first = {slot->run, archetype->shape.shift, slot->first_row};
+            order_place place = {
+                .memory = slot->run,
+                .chunk = quern__slot_chunk(slot),
+                .entities = quern__row_handle(archetype, quern__slot_row(slot, 0)),
+                .columns = match->columns,
+                .tracking_archetype = order->writes || archetype->row_bits != NULL ? archetype : NULL,
+                .slot = k,
+                .run_shift = first.shift,
+                .chunk_row = first.row,
+                .position = quern__position_make(i, k, 0)};
+            for (uint32_t n = 0; n < order->fetch_count; n++) {
+                const quern_view_column *column = &match->columns[order->fetch_terms[n]];
+                place.fetch_bytes[n] = column->size_bytes;
+                place.fetch[n] = quern__run_value(first, column->offset_bytes, column->size_bytes);
+            }
+            order->places.items[order->places.count++] = place;
+        }
+    }
+    order->structure_version = query->storage->structure_version;
+    return QUERN_OK;
+}
+
 quern_result quern__order_refresh(quern__query *query, bool is_outside)
 {
     order_state *order = query->order;
     const quern_allocator *allocator = &query->storage->allocator;
-    if (quern__watch_is_current(&order->watch, query)) return QUERN_OK;
+    if (quern__watch_is_current(&order->watch, query))
+        return order->structure_version == query->storage->structure_version ? QUERN_OK
+                                                                              : list_places(query);
     quern_result result = quern__watch_update(&order->watch, query, is_outside);
     if (result == QUERN_OK && order->watch.is_fresh && order->compare == NULL)
         result = quern__key_field_resolve(&order->field, query->storage);
@@ -310,6 +413,8 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
         !quern__array_reserve(allocator, &order->scratch, (uint32_t)count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to sort the %llu rows of a query",
                            (unsigned long long)count);
+    result = list_places(query);
+    if (result != QUERN_OK) return result;
     if (order->watch.is_fresh || order->watch.new_row_count * MERGED_PART > count)
         sort_all(query);
     else
@@ -325,42 +430,63 @@ uint32_t quern__order_list_number(const quern__query *query)
     return query->order->list_number;
 }
 
-/* The memory of this many rows ahead is fetched: rows that follow each other are anywhere. */
-enum { FETCH_AHEAD = 8 };
-
-static inline void fetch_row(const quern__query *query, uint64_t position)
+static inline const order_place *place_of(const order_state *order, uint64_t position)
 {
-    const quern__query_match *match = &query->matches.items[quern__position_match(position)];
-    const quern__chunk_slot *slot = &match->archetype->slots[quern__position_chunk(position)];
-    const quern__run_place place = {slot->run, match->archetype->shape.shift,
-                                    slot->first_row + quern__position_row(position)};
-    for (uint32_t i = 0; i < query->term_count; i++)
-        if (match->columns[i].access != QUERN_ACCESS_NONE)
-            QUERN__PREFETCH(
-                quern__run_value(place, match->columns[i].offset_bytes, match->columns[i].size_bytes));
+    return &order->places.items[order->watch.first_chunks.items[quern__position_match(position)] +
+                                quern__position_chunk(position)];
+}
+
+static inline bool next_rows(quern_query_iterator *iterator, const order_state *order)
+{
+    const uint32_t at = iterator->match_index, left = order->rows.count - at;
+    if (QUERN__UNLIKELY(at >= order->rows.count)) return false;
+    const quern__keyed *row = &order->rows.items[at];
+    const uint64_t position = row->value;
+    if (QUERN__LIKELY(left > FETCH_AHEAD)) {
+        const order_place *later = place_of(order, row[FETCH_AHEAD].value);
+        const size_t later_row = quern__position_row(row[FETCH_AHEAD].value);
+        for (uint32_t i = 0; i < order->fetch_count; i++)
+            QUERN__PREFETCH(later->fetch[i] + later_row * later->fetch_bytes[i]);
+    }
+    uint32_t row_count = 1;
+    /* the row after the last one of a chunk is no position, so a range stays in its chunk */
+    while (row_count < left && row[row_count].value == position + row_count)
+        row_count++;
+    const order_place *place = place_of(order, position);
+    const uint32_t first_row = quern__position_row(position);
+    quern_view *view = &iterator->view;
+    view->count = row_count;
+    view->ordinal = iterator->view_count++;
+    view->entities = place->entities + first_row;
+    view->first_row = first_row;
+    view->chunk_row = place->chunk_row;
+    view->memory = place->memory;
+    view->chunk = place->chunk;
+    view->columns = place->columns;
+    view->run_shift = place->run_shift;
+    iterator->match_index = at + row_count;
+    if (QUERN__UNLIKELY(place->tracking_archetype != NULL)) {
+        view->row_bits = NULL;
+        quern__view_load_change_data(view, place->tracking_archetype, place->slot);
+    }
+    return true;
 }
 
 bool quern__order_next(quern_query_iterator *iterator)
 {
+    iterator->view.rows = NULL;
+    iterator->view.versions = NULL;
+    iterator->view.row_bits = NULL;
+    return next_rows(iterator, iterator->query->order);
+}
+
+bool quern__order_next_plain(quern_query_iterator *iterator)
+{
     const quern__query *query = iterator->query;
     const order_state *order = query->order;
-    const uint32_t at = iterator->match_index, count = order->rows.count;
-    if (at >= count) return false;
-    const quern__keyed *rows = order->rows.items;
-    const uint64_t position = rows[at].value;
-    const uint32_t row = quern__position_row(position);
-    uint32_t row_count = 1;
-    if (at + FETCH_AHEAD < count) fetch_row(query, rows[at + FETCH_AHEAD].value);
-    /* the row after the last one of a chunk is no position, so a range stays in its chunk */
-    while (at + row_count < count && rows[at + row_count].value == position + row_count)
-        row_count++;
-    const quern__query_match *match = &query->matches.items[quern__position_match(position)];
-    quern__view_set(&iterator->view, query, match,
-                    &match->archetype->slots[quern__position_chunk(position)]);
-    iterator->view.first_row = row;
-    iterator->view.entities += row;
-    iterator->view.count = row_count;
-    iterator->view.ordinal = iterator->view_count++;
-    iterator->match_index += row_count;
-    return true;
+    if (query->selects_rows || iterator->result != QUERN_OK || *iterator->is_locked ||
+        *iterator->current_version != iterator->expected_version ||
+        iterator->chunk_index != order->list_number)
+        return quern__query_next_any(iterator);
+    return next_rows(iterator, order);
 }

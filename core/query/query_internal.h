@@ -700,6 +700,11 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside);
 /* Returns how often the rows were sorted. An iteration is valid until they are sorted again. */
 uint32_t quern__order_list_number(const quern__query *query);
 
+/* Advances an iteration: at once if it is valid and no term leaves out single rows, otherwise by quern__query_next_any, which
+ * does all that quern_query_next does. */
+bool quern__order_next_plain(quern_query_iterator *iterator);
+bool quern__query_next_any(quern_query_iterator *iterator);
+
 /* Advances an iteration to the next rows in the order. Returns false at the end. As in quern__target_next, match_index is
  * the index of the next row, and chunk_index the list_number with which the iteration began. */
 bool quern__order_next(quern_query_iterator *iterator);

@@ -621,6 +621,12 @@ bool quern__query_next(quern_query_iterator *iterator)
         quern__fail_null("quern_query_next", "iterator");
         return false;
     }
+    if (iterator->query != NULL && iterator->query->order != NULL) return quern__order_next_plain(iterator);
+    return quern__query_next_any(iterator);
+}
+
+bool quern__query_next_any(quern_query_iterator *iterator)
+{
     bool is_listed = iterator->end_entry != NULL;
     iterator->next_entry = iterator->end_entry; /* the list is exhausted, or the iteration is invalid */
     if (!check_valid(iterator) || is_listed) return false;

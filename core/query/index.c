@@ -75,7 +75,8 @@ static const quern_entity *entities_of(const index_group *group)
 
 static index_group *find_group(const quern_index *index, uint64_t key)
 {
-    if (key == UINT64_MAX) return index->last_group > 0 ? &index->groups.items[index->last_group - 1] : NULL;
+    if (key == UINT64_MAX)
+        return index->last_group > 0 ? &index->groups.items[index->last_group - 1] : NULL;
     const uint64_t *place = quern__map_find(&index->group_of, key + 1);
     return place != NULL ? &index->groups.items[*place] : NULL;
 }
@@ -85,8 +86,7 @@ static index_group *add_group(quern_index *index, uint64_t key)
 {
     const quern_allocator *allocator = &index->query.storage->allocator;
     if (!quern__map_reserve(&index->group_of, allocator, index->group_of.count + 1)) return NULL;
-    if (index->first_free == 0 &&
-        !quern__array_reserve(allocator, &index->groups, index->groups.count + 1))
+    if (index->first_free == 0 && !quern__array_reserve(allocator, &index->groups, index->groups.count + 1))
         return NULL;
     uint32_t place = index->first_free;
     if (place > 0)
@@ -131,8 +131,8 @@ static bool reserve_list(quern_index *index, index_group *group, uint32_t count)
     uint32_t capacity = 4;
     while (capacity < count)
         capacity = capacity < UINT32_MAX / 2 ? 2 * capacity : count;
-    quern_entity *many = quern__allocate(&index->query.storage->allocator, capacity * sizeof *many,
-                                         _Alignof(quern_entity));
+    quern_entity *many =
+        quern__allocate(&index->query.storage->allocator, capacity * sizeof *many, _Alignof(quern_entity));
     if (many == NULL) return false;
     memcpy(many, entities_of(group), group->count * sizeof *many);
     release_list(index, group);
@@ -165,8 +165,7 @@ static uint32_t merge(const quern_index *index, const index_group *group, const 
     uint32_t from = 0;
     for (uint32_t i = 0; i < change_count; i++) {
         const index_change *change = &index->changes.items[changes[i].value];
-        const uint32_t place =
-            find_place(entities, group->count, from, quern_entity_index(change->entity));
+        const uint32_t place = find_place(entities, group->count, from, quern_entity_index(change->entity));
         memcpy(out, entities + from, (place - from) * sizeof *out);
         out += place - from;
         from = place;
@@ -185,8 +184,7 @@ enum { FEW_CHANGES = 8 };
 static void change_in_place(index_group *group, const index_change *change)
 {
     quern_entity *entities = group->capacity > 0 ? group->list.many : &group->list.one;
-    const uint32_t place =
-        find_place(entities, group->count, 0, quern_entity_index(change->entity));
+    const uint32_t place = find_place(entities, group->count, 0, quern_entity_index(change->entity));
     if (change->enters) {
         memmove(entities + place + 1, entities + place, (group->count - place) * sizeof *entities);
         entities[place] = change->entity;
@@ -198,7 +196,8 @@ static void change_in_place(index_group *group, const index_change *change)
 }
 
 /* Applies the changes of one key. They ascend by slot; of one slot, leaving comes first. Returns false if out of memory. */
-static bool change_group(quern_index *index, uint64_t key, const quern__keyed *changes, uint32_t change_count)
+static bool change_group(quern_index *index, uint64_t key, const quern__keyed *changes,
+                         uint32_t change_count)
 {
     const quern_allocator *allocator = &index->query.storage->allocator;
     index_group *group = find_group(index, key);
@@ -523,11 +522,12 @@ static quern_result check_def(const quern_world *world, const quern_index_def *d
     result = quern__key_field_resolve(out_field, &world->storage);
     if (result != QUERN_OK || (out_field->type != QUERN_FIELD_F32 && out_field->type != QUERN_FIELD_F64))
         return result;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "the field of component '%s' is a floating-point number, of which hardly two are "
-                       "equal: sort by it (order_by in quern_query_def), or index an integer that is made "
-                       "of it",
-                       quern__components_type(&world->storage.components, out_field->component_index)->name);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "the field of component '%s' is a floating-point number, of which hardly two are "
+        "equal: sort by it (order_by in quern_query_def), or index an integer that is made "
+        "of it",
+        quern__components_type(&world->storage.components, out_field->component_index)->name);
 }
 
 static void release(quern_index *index)
@@ -642,9 +642,8 @@ quern_result quern_index_check(quern_index *index)
     const index_group *found = NULL;
     for (uint32_t i = 0; result == QUERN_OK && index->double_count > 0 && i < index->groups.count; i++) {
         const index_group *group = &index->groups.items[i];
-        if (group->count > 1 &&
-            (found == NULL ||
-             quern_entity_index(entities_of(group)[0]) < quern_entity_index(entities_of(found)[0])))
+        if (group->count > 1 && (found == NULL || quern_entity_index(entities_of(group)[0]) <
+                                                      quern_entity_index(entities_of(found)[0])))
             found = group;
     }
     if (found != NULL) result = fail_double(index, found);

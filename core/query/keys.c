@@ -133,7 +133,7 @@ static inline uint64_t key_of_f32(uint32_t bits)
 {
     enum { LEAST = 0x007FFFFF }; /* the key of minus infinity; that of infinity is ~LEAST */
     uint32_t key = bits ^ ((0 - (bits >> 31)) | 0x80000000);
-    key += key == 0x7FFFFFFF; /* -0 */
+    key += key == 0x7FFFFFFF;                                         /* -0 */
     return key - LEAST > ~(uint32_t)LEAST - LEAST ? UINT32_MAX : key; /* NaN */
 }
 
@@ -169,17 +169,17 @@ uint64_t quern__key_of(quern_field_type type, uint64_t bits)
     return key_of(type, bits);
 }
 
-#define READ_KEYS(field_type, c_type)                                       \
-    case field_type:                                                        \
-        for (uint32_t i = 0; i < count; i++, first += stride_bytes) {       \
-            c_type value;                                                   \
-            memcpy(&value, first, sizeof value);                            \
-            items[i].key = key_of(field_type, (uint64_t)(int64_t)value);    \
-        }                                                                   \
+#define READ_KEYS(field_type, c_type)                                    \
+    case field_type:                                                     \
+        for (uint32_t i = 0; i < count; i++, first += stride_bytes) {    \
+            c_type value;                                                \
+            memcpy(&value, first, sizeof value);                         \
+            items[i].key = key_of(field_type, (uint64_t)(int64_t)value); \
+        }                                                                \
         break
 
-void quern__keys_read(const quern__key_field *field, const char *first, uint32_t stride_bytes, uint32_t count,
-                      quern__keyed *items)
+void quern__keys_read(const quern__key_field *field, const char *first, uint32_t stride_bytes,
+                      uint32_t count, quern__keyed *items)
 {
     first += field->offset_bytes;
     switch (field->type) {
@@ -205,7 +205,8 @@ static bool has_same_base(const quern__watch *watch, const quern__query *query)
     return watch->is_valid && watch->removed_count == query->removed_count;
 }
 
-static quern__watched_chunk look_at(const quern__archetype *archetype, uint32_t version_index, uint32_t chunk)
+static quern__watched_chunk look_at(const quern__archetype *archetype, uint32_t version_index,
+                                    uint32_t chunk)
 {
     const uint64_t *versions = quern__versions_of(&archetype->versions, chunk);
     assert(versions != NULL); /* a watch registers a change filter */
@@ -252,12 +253,12 @@ static quern_result reserve(quern__watch *watch, const quern__query *query)
                        (unsigned long long)count);
 }
 
-#define SWAP(a, b)                            \
-    do {                                      \
-        unsigned char bytes[sizeof(a)];       \
-        memcpy(bytes, &(a), sizeof(a));       \
-        memcpy(&(a), &(b), sizeof(a));        \
-        memcpy(&(b), bytes, sizeof(a));       \
+#define SWAP(a, b)                      \
+    do {                                \
+        unsigned char bytes[sizeof(a)]; \
+        memcpy(bytes, &(a), sizeof(a)); \
+        memcpy(&(a), &(b), sizeof(a));  \
+        memcpy(&(b), bytes, sizeof(a)); \
     } while (0)
 
 quern_result quern__watch_update(quern__watch *watch, quern__query *query, bool is_outside)

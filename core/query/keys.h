@@ -49,8 +49,8 @@ quern_result quern__key_field_resolve(quern__key_field *field, const quern__stor
 uint64_t quern__key_of(quern_field_type type, uint64_t bits);
 
 /* Writes the keys of `count` values into the keys of items. first: the first value; stride_bytes: from one to the next. */
-void quern__keys_read(const quern__key_field *field, const char *first, uint32_t stride_bytes, uint32_t count,
-                      quern__keyed *items);
+void quern__keys_read(const quern__key_field *field, const char *first, uint32_t stride_bytes,
+                      uint32_t count, quern__keyed *items);
 
 /* The position of a row in the matches of a query: match, chunk and row, from the highest bits to the lowest. Positions
  * ascend in the order of an iteration. */
@@ -90,7 +90,7 @@ typedef struct quern__watch {
     QUERN__ARRAY(uint32_t) spare_first_chunks;
     uint32_t removed_count; /* removed_count of the query at the last update */
     bool is_valid;          /* whether all that was new at the last update was read */
-    bool is_fresh;          /* whether the last update took all chunks as new, and nothing of before is of use */
+    bool is_fresh; /* whether the last update took all chunks as new, and nothing of before is of use */
     uint64_t row_count;     /* rows of all chunks */
     uint64_t new_row_count; /* rows of new chunks */
 } quern__watch;

@@ -123,8 +123,7 @@ quern_result quern__order_create(quern__query *query, const quern_query_def *def
     if (result != QUERN_OK) return result;
     fresh.watch.component_index = fresh.field.component_index;
     order_state *order = quern__allocate(allocator, sizeof *order, _Alignof(order_state));
-    if (order == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the order of a query");
+    if (order == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the order of a query");
     *order = fresh;
     for (uint32_t i = 0; i < query->term_count; i++) {
         if (query->terms[i].access == QUERN_ACCESS_NONE || query->terms[i].path != QUERN_PATH_ROW) continue;
@@ -158,14 +157,14 @@ quern_order quern__order_get_def(const quern__query *query)
 {
     const order_state *order = query->order;
     if (order == NULL) return (quern_order){0};
-    return (quern_order){
-        .component = query->terms[order->term].component,
-        .field = order->field.name[0] != '\0' ? order->field.name : NULL,
-        .type = order->compare == NULL && order->field.name[0] == '\0' ? order->field.type : 0,
-        .offset_bytes = order->field.name[0] == '\0' ? order->field.offset_bytes : 0,
-        .descending = order->descending,
-        .compare = order->compare,
-        .user_data = order->user_data};
+    return (quern_order){.component = query->terms[order->term].component,
+                         .field = order->field.name[0] != '\0' ? order->field.name : NULL,
+                         .type =
+                             order->compare == NULL && order->field.name[0] == '\0' ? order->field.type : 0,
+                         .offset_bytes = order->field.name[0] == '\0' ? order->field.offset_bytes : 0,
+                         .descending = order->descending,
+                         .compare = order->compare,
+                         .user_data = order->user_data};
 }
 
 /* -------------------------------------------------------------------------------------------- sorting */
@@ -181,7 +180,8 @@ static const void *value_at(const quern__query *query, uint64_t position)
 }
 
 /* Writes the rows of a chunk in ascending order of their positions. Returns their number. */
-static uint32_t read_chunk(const quern__query *query, uint32_t match, uint32_t chunk, quern__keyed *out_rows)
+static uint32_t read_chunk(const quern__query *query, uint32_t match, uint32_t chunk,
+                           quern__keyed *out_rows)
 {
     const order_state *order = query->order;
     const uint64_t first = quern__position_make(match, chunk, 0);
@@ -204,10 +204,9 @@ static uint32_t read_chunk(const quern__query *query, uint32_t match, uint32_t c
 /* Returns whether `a` belongs before `b`. Rows that compare equal are in the order of their positions. */
 static inline bool is_before(const order_state *order, const quern__keyed *a, const quern__keyed *b)
 {
-    if (order->compare == NULL)
-        return a->key < b->key || (a->key == b->key && a->value < b->value);
-    int difference = order->compare((const void *)(uintptr_t)a->key, (const void *)(uintptr_t)b->key,
-                                    order->user_data);
+    if (order->compare == NULL) return a->key < b->key || (a->key == b->key && a->value < b->value);
+    int difference =
+        order->compare((const void *)(uintptr_t)a->key, (const void *)(uintptr_t)b->key, order->user_data);
     if (order->descending) difference = difference < 0 ? 1 : -(difference > 0);
     return difference != 0 ? difference < 0 : a->value < b->value;
 }
@@ -348,7 +347,8 @@ static void sort_new(quern__query *query)
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const uint32_t first = order->watch.first_chunks.items[i];
         for (uint32_t k = first; k < order->watch.first_chunks.items[i + 1]; k++)
-            if (order->watch.chunks.items[k].is_new) count += read_chunk(query, i, k - first, fresh + count);
+            if (order->watch.chunks.items[k].is_new)
+                count += read_chunk(query, i, k - first, fresh + count);
     }
     assert(count == fresh_count);
     sort(order, fresh, fresh + fresh_count, fresh_count);
@@ -374,16 +374,16 @@ static quern_result list_places(quern__query *query)
         for (uint32_t k = 0; k < archetype->chunk_count; k++) {
             const quern__chunk_slot *slot = &archetype->slots[k];
             const quern__run_place first = {slot->run, archetype->shape.shift, slot->first_row};
-            order_place place = {
-                .memory = slot->run,
-                .chunk = quern__slot_chunk(slot),
-                .entities = quern__row_handle(archetype, quern__slot_row(slot, 0)),
-                .columns = match->columns,
-                .tracking_archetype = order->writes || archetype->row_bits != NULL ? archetype : NULL,
-                .slot = k,
-                .run_shift = first.shift,
-                .chunk_row = first.row,
-                .position = quern__position_make(i, k, 0)};
+            order_place place = {.memory = slot->run,
+                                 .chunk = quern__slot_chunk(slot),
+                                 .entities = quern__row_handle(archetype, quern__slot_row(slot, 0)),
+                                 .columns = match->columns,
+                                 .tracking_archetype =
+                                     order->writes || archetype->row_bits != NULL ? archetype : NULL,
+                                 .slot = k,
+                                 .run_shift = first.shift,
+                                 .chunk_row = first.row,
+                                 .position = quern__position_make(i, k, 0)};
             for (uint32_t n = 0; n < order->fetch_count; n++) {
                 const quern_view_column *column = &match->columns[order->fetch_terms[n]];
                 place.fetch_bytes[n] = column->size_bytes;
@@ -402,7 +402,7 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
     const quern_allocator *allocator = &query->storage->allocator;
     if (quern__watch_is_current(&order->watch, query))
         return order->structure_version == query->storage->structure_version ? QUERN_OK
-                                                                              : list_places(query);
+                                                                             : list_places(query);
     quern_result result = quern__watch_update(&order->watch, query, is_outside);
     if (result == QUERN_OK && order->watch.is_fresh && order->compare == NULL)
         result = quern__key_field_resolve(&order->field, query->storage);

@@ -430,8 +430,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
 
 quern_result quern__query_prepare_inside(quern__query *query, uint32_t worker_count)
 {
-    const bool is_listed = query->target != NULL ||
-                           (query->filter_count == 0 && !query->selects_rows && query->order == NULL);
+    const bool is_listed =
+        query->target != NULL || (query->filter_count == 0 && !query->selects_rows && query->order == NULL);
     const quern_result result =
         query->up_count > 0 ? quern__ups_reserve_pools(query, worker_count) : QUERN_OK;
     return result == QUERN_OK && is_listed ? quern__query_list(query) : result;

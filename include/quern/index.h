@@ -57,7 +57,8 @@ typedef struct quern_index_def {
      * entity, and no array. It is copied. NULL: `type` and `offset_bytes` say what the index is on. */
     const char *field QUERN__ZERO;
     quern_field_type type QUERN__ZERO; /**< Type of the field, if `field` is NULL. */
-    uint32_t offset_bytes QUERN__ZERO; /**< Offset of the field from the start of the value, if `field` is NULL. */
+    uint32_t offset_bytes
+        QUERN__ZERO; /**< Offset of the field from the start of the value, if `field` is NULL. */
     /** Whether each value is to be that of one entity only. quern_index_create fails if two entities have one value. If that
      * happens later, the next point at which the index is brought up to date reports it to the log, with both entities. The
      * index then finds both, and quern_index_check fails until one of them has another value. */
@@ -81,8 +82,8 @@ QUERN_API void quern_index_destroy(quern_index *index);
  * *out_count entities, ascending by quern_entity_index, or NULL if there is none. The list is valid until the next call that
  * reads the index, or frame. out_entities may be NULL, to count only. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the component
  * was redefined without the field), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
-QUERN_API quern_result quern_index_find(quern_index *index, uint64_t value, const quern_entity **out_entities,
-                                        uint32_t *out_count);
+QUERN_API quern_result quern_index_find(quern_index *index, uint64_t value,
+                                        const quern_entity **out_entities, uint32_t *out_count);
 
 /** Brings the index up to date, and checks that each value is that of one entity only, whether or not the index is unique.
  * The message of a failure names two entities with one value, those with the lowest indices. Errors: INVALID_ARGUMENT, and

@@ -321,8 +321,9 @@ typedef struct quern_order {
      * a text. It is copied. NULL: `type` and `offset_bytes` say what to sort by, unless `compare` is set. */
     const char *field QUERN__ZERO;
     quern_field_type type QUERN__ZERO; /**< Type of the field, if `field` is NULL; not QUERN_FIELD_TEXT. */
-    uint32_t offset_bytes QUERN__ZERO; /**< Offset of the field from the start of the value, if `field` is NULL. */
-    bool descending QUERN__ZERO;       /**< Whether greater values come first. */
+    uint32_t offset_bytes
+        QUERN__ZERO; /**< Offset of the field from the start of the value, if `field` is NULL. */
+    bool descending QUERN__ZERO; /**< Whether greater values come first. */
     /** Compares whole values of the component, instead of a field; then `field` and `type` are not set. */
     quern_compare_function *compare QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to `compare`. */

@@ -200,7 +200,8 @@ static void add_indexes(quern__lookups *lookups, const quern_system_def *def)
         uint32_t k = 0;
         while (k < lookups->count && lookups->list[k].index != index)
             k++;
-        if (k == lookups->count) lookups->list[lookups->count++] = (quern__lookup){.index = (uint16_t)index};
+        if (k == lookups->count)
+            lookups->list[lookups->count++] = (quern__lookup){.index = (uint16_t)index};
         lookups->list[k].limit = (quern__archetype_filter){QUERN__FILTER_NONE, QUERN__FILTER_NONE};
         quern__bitset_remove(lookups->limited, index);
         quern__bitset_add(lookups->unlimited, index);

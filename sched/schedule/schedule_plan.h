@@ -73,15 +73,15 @@ typedef struct quern__system {
     quern__query query;
     quern__query *queries; /* the further queries; behind them, in the same allocation, their names */
     uint32_t query_count;
-    size_t queries_bytes;      /* size of the allocation of `queries` */
-    bool has_filters;          /* `query` or a further query has change filters */
+    size_t queries_bytes; /* size of the allocation of `queries` */
+    bool has_filters;     /* `query` or a further query has change filters */
     quern_index *indexes[QUERN_MAX_SYSTEM_INDEXES];
     uint32_t index_count;
     /* Whether it declares indexes, or further queries with an order: they are brought up to date before it runs. */
     bool has_refreshes;
     bool has_failed_refresh; /* whether that failed in the current segment; then the system is not active */
-    quern__relation *levels;   /* relation that orders the views by level, or NULL */
-    uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
+    quern__relation *levels; /* relation that orders the views by level, or NULL */
+    uint32_t reacts_to;      /* bits of quern_reaction_kind; 0: not a reaction */
     quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
     quern__order_rules rules;
     QUERN__ARRAY(quern__set_name) set_names;

@@ -237,7 +237,8 @@ static bool is_end_of_indexes(const void *list, uint32_t i)
     return ((quern_index *const *)list)[i] == NULL;
 }
 
-static quern_result add_indexes(quern__system *system, const quern_world *world, const quern_system_def *def)
+static quern_result add_indexes(quern__system *system, const quern_world *world,
+                                const quern_system_def *def)
 {
     uint32_t count = 0;
     quern_result result =
@@ -281,7 +282,8 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
     if (component != QUERN_MAX_COMPONENTS)
         return quern__fail(
             QUERN_ERROR_SCHEDULE_CONFLICT,
-            "system '%s' looks up '%s', or reads an index on it, and its own views write it at the same time: "
+            "system '%s' looks up '%s', or reads an index on it, and its own views write it at the same "
+            "time: "
             "limit the lookup to "
             "entities that the terms exclude (.with and quern_term_without), write to another component, "
             "or "

@@ -90,8 +90,7 @@ static inline int scene_order(uint32_t order, const unit *a, const unit *b)
 
 static inline void scene_open(sorted_scene *scene, quern_world *in, bool can_disable)
 {
-    const quern_component_def def = {QUERN_TYPE(unit),
-                                     .can_disable = can_disable,
+    const quern_component_def def = {QUERN_TYPE(unit), .can_disable = can_disable,
                                      .row_changes = can_disable,
                                      .fields = QUERN_FIELDS(unit, depth, layer, owner, team)};
     scene->world = in;
@@ -101,16 +100,15 @@ static inline void scene_open(sorted_scene *scene, quern_world *in, bool can_dis
     const quern_component type = scene->unit;
     scene->orders[0] = (quern_query_def){.terms = {quern_term_write(type)},
                                          .order_by = {.component = type, .field = "depth"}};
-    scene->orders[1] = (quern_query_def){
-        .terms = {quern_term_without(scene->tag), quern_term_read(type)},
-        .order_by = {.component = type, .field = "layer", .descending = true}};
+    scene->orders[1] =
+        (quern_query_def){.terms = {quern_term_without(scene->tag), quern_term_read(type)},
+                          .order_by = {.component = type, .field = "layer", .descending = true}};
     scene->orders[2] = (quern_query_def){
         .terms = {quern_term_read(type), quern_term_optional(scene->other, QUERN_ACCESS_READ)},
         .order_by = {.component = type, .compare = scene_compare, .descending = true}};
     scene->orders[3] = (quern_query_def){
         .terms = {quern_term_either(quern_term_read(type))},
-        .order_by = {
-            .component = type, .type = QUERN_FIELD_ENTITY, .offset_bytes = offsetof(unit, owner)}};
+        .order_by = {.component = type, .type = QUERN_FIELD_ENTITY, .offset_bytes = offsetof(unit, owner)}};
     for (uint32_t i = 0; i < SCENE_ORDERS; i++) {
         quern_query_def plain = scene->orders[i];
         plain.order_by = (quern_order){.field = NULL};

@@ -155,7 +155,8 @@ static void write_by_lookup(quern_context *context, const quern_view *view)
     }
 }
 
-static void add_looks(const char *name, uint32_t phase, quern_query_def plain, quern_query_def plain_compared)
+static void add_looks(const char *name, uint32_t phase, quern_query_def plain,
+                      quern_query_def plain_compared)
 {
     plain.terms[0].access = QUERN_ACCESS_READ;
     quern_query_def ordered = it.scene.orders[0];
@@ -171,18 +172,17 @@ static void add_looks(const char *name, uint32_t phase, quern_query_def plain, q
 
 static void open_schedule(void)
 {
-    must(quern_schedule_create(it.scene.world,
-                               &(quern_schedule_def){.phases = {"first", "second"},
-                                                     .shuffle_seed = random_below(&it.random, 3)},
-                               &it.schedule));
+    must(quern_schedule_create(
+        it.scene.world,
+        &(quern_schedule_def){.phases = {"first", "second"}, .shuffle_seed = random_below(&it.random, 3)},
+        &it.schedule));
     quern_query_def plain = it.scene.orders[0], compared = it.scene.orders[2];
     plain.order_by = compared.order_by = (quern_order){.field = NULL};
     add_looks("before all", 0, plain, compared);
-    must(quern_schedule_add_system(it.schedule,
-                                   &(quern_system_def){.name = "write",
-                                                       .run = write_some,
-                                                       .terms = {quern_term_write(it.scene.unit)}},
-                                   NULL));
+    must(quern_schedule_add_system(
+        it.schedule,
+        &(quern_system_def){.name = "write", .run = write_some, .terms = {quern_term_write(it.scene.unit)}},
+        NULL));
     add_looks("after writes", 0, plain, compared);
     must(quern_schedule_add_system(it.schedule,
                                    &(quern_system_def){.name = "together",
@@ -230,9 +230,9 @@ static void create_some(void)
         const uint32_t first = random_chance(&it.random, 10), end = 1 + random_below(&it.random, 3);
         quern_entity entity;
         if (first >= end) continue;
-        must(quern_entity_create_with(it.scene.world, components + first,
-                                      (const void *[]){first == 0 ? (const void *)&value : NULL, NULL, NULL},
-                                      end - first, &entity));
+        must(quern_entity_create_with(
+            it.scene.world, components + first,
+            (const void *[]){first == 0 ? (const void *)&value : NULL, NULL, NULL}, end - first, &entity));
         const uint32_t place =
             it.entity_count < ENTITIES ? it.entity_count++ : random_below(&it.random, ENTITIES);
         if (place + 1 != it.entity_count && quern_entity_is_alive(it.scene.world, it.entities[place]))
@@ -269,8 +269,7 @@ static void change_one(void)
         must(quern_entity_set(in, entity, it.scene.tag, NULL));
         return;
     case 5:
-        if (quern_entity_has(in, entity, it.scene.tag))
-            must(quern_entity_remove(in, entity, it.scene.tag));
+        if (quern_entity_has(in, entity, it.scene.tag)) must(quern_entity_remove(in, entity, it.scene.tag));
         return;
     case 6:
         must(quern_entity_set_enabled(in, entity, random_chance(&it.random, 50)));
@@ -382,9 +381,9 @@ static uint64_t run_program(uint64_t seed, uint32_t thread_count)
     it = (program){.random = {seed}, .jobs = setup_jobs(thread_count), .can_disable = seed % 2 == 0};
     scene_open(&it.scene, setup_world(), it.can_disable);
     open_schedule();
-    must(quern_history_create(
-        it.scene.world,
-        &(quern_history_def){.schedules = {it.schedule}, .frame_count = KEPT_FRAMES}, &it.history));
+    must(quern_history_create(it.scene.world,
+                              &(quern_history_def){.schedules = {it.schedule}, .frame_count = KEPT_FRAMES},
+                              &it.history));
     create_some();
     for (uint32_t i = 0; i < STEPS; i++) {
         char when[96];

@@ -116,7 +116,8 @@ Test(index, definitions_are_checked)
     };
     for (uint32_t i = 0; i < sizeof defs / sizeof *defs; i++)
         must_refuse(INVALID_ARGUMENT, world, quern_index_create(world, &defs[i], &made));
-    must_refuse(UNKNOWN_COMPONENT, world, quern_index_create(world, &(quern_index_def){.field = "x"}, &made));
+    must_refuse(UNKNOWN_COMPONENT, world,
+                quern_index_create(world, &(quern_index_def){.field = "x"}, &made));
     must_refuse(NULL_ARGUMENT, world, quern_index_create(world, NULL, &made));
     must_refuse(NULL_ARGUMENT, world, quern_index_create(world, &defs[0], NULL));
     must_refuse(NULL_ARGUMENT, NULL, quern_index_create(NULL, &defs[0], &made));
@@ -161,8 +162,7 @@ Test(index, orders_are_checked)
         {.terms = {quern_term_read(scene.other)}, .order_by = by_depth},
         {.terms = {quern_term_changed(quern_term_read(scene.unit))}, .order_by = by_depth},
         {.terms = {quern_term_read(scene.unit)}, .order_by = by_depth, .whole_chunks = true},
-        {.terms = {quern_term_read(scene.unit)},
-         .order_by = {.component = scene.unit, .field = "missing"}},
+        {.terms = {quern_term_read(scene.unit)}, .order_by = {.component = scene.unit, .field = "missing"}},
         {.terms = {quern_term_read(scene.unit)},
          .order_by = {.component = scene.unit, .field = "depth", .compare = scene_compare}},
         {.terms = {quern_term_read(scene.unit)}, .order_by = {.component = scene.unit}},
@@ -171,7 +171,8 @@ Test(index, orders_are_checked)
         must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &defs[i], &made));
     const quern_query_def nameless = {.terms = {quern_term_read(scene.unit)}, .order_by = {.field = "x"}};
     must_refuse(UNKNOWN_COMPONENT, world, quern_query_create(world, &nameless, &made));
-    must_refuse(INVALID_ARGUMENT, world, quern_query_parallel_for(scene.ordered[0], NULL, ignore_view, NULL));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_query_parallel_for(scene.ordered[0], NULL, ignore_view, NULL));
 }
 
 Test(index, later_iteration_that_sorts_again_ends_the_first_one)
@@ -349,8 +350,8 @@ Test(index_memory, what_fails_is_right_afterwards, .timeout = 120)
             if (quern_entity_is_alive(world, *entity) && random_chance(&numbers, 30))
                 must(quern_entity_destroy(world, *entity));
             else if (quern_entity_is_alive(world, *entity))
-                must(quern_entity_set(world, *entity, random_chance(&numbers, 80) ? scene.unit : scene.other,
-                                      &value));
+                must(quern_entity_set(world, *entity,
+                                      random_chance(&numbers, 80) ? scene.unit : scene.other, &value));
             else
                 must(quern_entity_create_with(world, &scene.unit, (const void *[]){&value}, 1, entity));
         }

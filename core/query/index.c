@@ -47,6 +47,7 @@ struct quern_index {
     quern__query query; /* the entities that the index has */
     quern__key_field field;
     bool is_unique;
+    bool is_destroyed;   /* by the program: the last system that declares the index releases it */
     uint32_t user_count; /* systems that declare the index */
     quern__watch watch;
     QUERN__ARRAY(match_rows) matches;
@@ -466,6 +467,33 @@ static quern_result refresh(quern_index *index, bool is_outside)
     return QUERN_OK;
 }
 
+static void release(quern_index *index)
+{
+    const quern_allocator *allocator = &index->query.storage->allocator;
+    clear(index);
+    for (uint32_t i = 0; i < index->matches.count; i++)
+        quern__array_release(allocator, &index->matches.items[i].rows);
+    quern__array_release(allocator, &index->matches);
+    quern__array_release(allocator, &index->groups);
+    quern__array_release(allocator, &index->changes);
+    quern__array_release(allocator, &index->sorted);
+    quern__array_release(allocator, &index->scratch);
+    quern__array_release(allocator, &index->merged);
+    quern__map_release(&index->group_of, allocator);
+    quern__watch_release(&index->watch, allocator);
+    quern__mutex_deinit(&index->mutex);
+    quern__query_release(&index->query);
+    quern__release(allocator, index, sizeof *index, _Alignof(quern_index));
+}
+
+/* Releases an index of which the world knows. */
+static void end(quern_index *index)
+{
+    index->world->user_count--;
+    quern__storage_remove_change_filter(index->query.storage, index->field.component_index);
+    release(index);
+}
+
 /* --------------------------------------------------------------------------------------------- frames */
 
 quern_result quern__index_check_world(const quern_index *index, const quern_world *world)
@@ -484,6 +512,7 @@ void quern__index_add_user(quern_index *index)
 void quern__index_remove_user(quern_index *index)
 {
     index->user_count--;
+    if (index->user_count == 0 && index->is_destroyed) end(index);
 }
 
 quern_component quern__index_component(const quern_index *index)
@@ -528,25 +557,6 @@ static quern_result check_def(const quern_world *world, const quern_index_def *d
         "equal: sort by it (order_by in quern_query_def), or index an integer that is made "
         "of it",
         quern__components_type(&world->storage.components, out_field->component_index)->name);
-}
-
-static void release(quern_index *index)
-{
-    const quern_allocator *allocator = &index->query.storage->allocator;
-    clear(index);
-    for (uint32_t i = 0; i < index->matches.count; i++)
-        quern__array_release(allocator, &index->matches.items[i].rows);
-    quern__array_release(allocator, &index->matches);
-    quern__array_release(allocator, &index->groups);
-    quern__array_release(allocator, &index->changes);
-    quern__array_release(allocator, &index->sorted);
-    quern__array_release(allocator, &index->scratch);
-    quern__array_release(allocator, &index->merged);
-    quern__map_release(&index->group_of, allocator);
-    quern__watch_release(&index->watch, allocator);
-    quern__mutex_deinit(&index->mutex);
-    quern__query_release(&index->query);
-    quern__release(allocator, index, sizeof *index, _Alignof(quern_index));
 }
 
 /* Initialises an index in memory that is not. After a failure, nothing is left to release. */
@@ -605,19 +615,14 @@ quern_result quern_index_create(quern_world *world, const quern_index_def *def, 
 void quern_index_destroy(quern_index *index)
 {
     if (index == NULL) return;
-    if (index->world->locked || index->user_count > 0) {
-        quern__report_violation(
-            index->world->locked ? QUERN_ERROR_WORLD_LOCKED : QUERN_ERROR_INVALID_ARGUMENT,
-            index->world->locked
-                ? "quern_index_destroy: " QUERN__WORLD_LOCKERS
-                  " is running on the world of the index; destroy the index afterwards"
-                : "quern_index_destroy: a system declares the index: destroy its schedule or remove the "
-                  "system first");
+    if (index->world->locked) {
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_index_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on the world of the index; destroy the index afterwards");
         return;
     }
-    index->world->user_count--;
-    quern__storage_remove_change_filter(index->query.storage, index->field.component_index);
-    release(index);
+    index->is_destroyed = true;
+    if (index->user_count == 0) end(index);
 }
 
 quern_result quern_index_find(quern_index *index, uint64_t value, const quern_entity **out_entities,

@@ -10,7 +10,7 @@
 /* Checks an index that a system of the world declares. Errors: INVALID_ARGUMENT. */
 quern_result quern__index_check_world(const quern_index *index, const quern_world *world);
 
-/* Counts the systems that declare the index. */
+/* Count the systems that declare the index. An index that the program has destroyed goes with the last one. */
 void quern__index_add_user(quern_index *index);
 void quern__index_remove_user(quern_index *index);
 

@@ -65,14 +65,15 @@ typedef struct quern_index_def {
     bool is_unique QUERN__ZERO;
 } quern_index_def;
 
-/** Creates an index, and fills it. Destroy it before its world, and after the schedules with systems that declare it.
+/** Creates an index, and fills it. Destroy it before its world.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the name, no such field, a field that is no integer, two entities with one value
  * in a unique index), UNKNOWN_COMPONENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_index_create(quern_world *world, const quern_index_def *def,
                                           quern_index **out_index);
 
-/** Destroys an index. NULL is allowed. The call is refused, with a message in the log, while a system declares the index, or
- * a frame is running on its world. Threads: main, between frames. */
+/** Destroys an index. NULL is allowed. While systems declare the index, it serves them, and goes with the last of them; the
+ * program must not pass it to any call of this file afterwards. The call is refused, with a message in the log, while a
+ * frame is running on the world. Threads: main, between frames. */
 QUERN_API void quern_index_destroy(quern_index *index);
 
 /** Brings the index up to date, and finds the entities with a value. O(1) for the value itself.

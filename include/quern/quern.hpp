@@ -3459,8 +3459,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     quern_world *world_ = nullptr;
 };
 
-/** An index on a member of a component, destroyed with the object. Declare it after its world, and before the schedules with
- * systems that ask it.
+/** An index on a member of a component, destroyed with the object. Declare it after its world. Systems may outlive it.
  *
  *     quern::index<&Unit::team> teams{world};
  *     for (const quern_entity unit : teams.find(3)) ...

@@ -186,7 +186,7 @@ typedef struct quern_system_def {
      * They are brought up to date before the condition and `begin` of the system, if it may run in the frame. An index is a
      * lookup of its component (quern_lookup) without limits, with the same conflicts: the system runs after all earlier
      * systems that write the component and before all later ones, and must be serial to write it itself. It may look the
-     * component up, too. Not for exclusive systems, which use quern_index_find. The indexes must outlive the system. */
+     * component up, too. Not for exclusive systems, which use quern_index_find. */
     struct quern_index *indexes[QUERN_MAX_SYSTEM_INDEXES] QUERN__ZERO;
     /** Relations that the system queries with quern_context_target, quern_context_first_source,
      * quern_context_next_sibling and quern_context_source_count. List each once; the list ends at its first

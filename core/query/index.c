@@ -9,7 +9,7 @@
  * leaves a group, or enters one. Sorted by key and slot, the changes of a group are together, and a row that has only moved
  * is two changes that cancel out. So a group is written once, however many changes it has, and its order follows from the
  * entities in it alone. If memory runs out, the index is emptied and filled again at the next refresh. */
-#include "core/query/index.h"
+#include "core/query/index_internal.h"
 
 #include "core/platform/platform.h"
 #include "core/query/keys.h"
@@ -460,7 +460,7 @@ static quern_result refresh(quern_index *index, bool is_outside)
     if (has_memory) has_memory = apply_changes(index);
     if (!has_memory)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the %llu entities of index%s of %s",
-                           (unsigned long long)index->watch.row_count, quote(index).text,
+                           (unsigned long long)index->watch.all_rows, quote(index).text,
                            describe_field(index).text);
     index->watch.is_valid = true;
     if (index->is_unique && index->double_count > 0) report_doubles(index);
@@ -570,7 +570,7 @@ static quern_result init(quern_index *index, quern_world *world, const quern_ind
                            .watch = {.component_index = field->component_index}};
     if (def->name != NULL) memcpy(index->name, def->name, strlen(def->name) + 1);
     if (!quern__mutex_init(&index->mutex))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "the system has no memory for a mutex");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the mutex of an index");
     quern_result result = quern__query_init(&index->query, &world->storage, &term, 1);
     if (result == QUERN_OK) {
         result = quern__query_watch(&world->storage, field->component_index);

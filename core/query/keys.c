@@ -266,7 +266,7 @@ quern_result quern__watch_update(quern__watch *watch, quern__query *query, bool 
     const quern_result result = reserve(watch, query);
     if (result != QUERN_OK) return result;
     const bool is_fresh = !has_same_base(watch, query);
-    watch->row_count = watch->new_row_count = 0;
+    watch->all_rows = watch->new_rows = 0;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__archetype *archetype = query->matches.items[i].archetype;
         const bool is_known = !is_fresh && i + 1 < watch->first_chunks.count;
@@ -278,8 +278,8 @@ quern_result quern__watch_update(quern__watch *watch, quern__query *query, bool 
         for (uint32_t chunk = 0; chunk < archetype->chunk_count; chunk++) {
             quern__watched_chunk now = look_at(archetype, version_index, chunk);
             now.is_new = chunk >= known_count || !is_same(&now, &watch->chunks.items[first + chunk]);
-            watch->row_count += now.row_count;
-            if (now.is_new) watch->new_row_count += now.row_count;
+            watch->all_rows += now.row_count;
+            if (now.is_new) watch->new_rows += now.row_count;
             watch->spare.items[watch->spare.count++] = now;
         }
     }

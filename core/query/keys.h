@@ -90,9 +90,9 @@ typedef struct quern__watch {
     QUERN__ARRAY(uint32_t) spare_first_chunks;
     uint32_t removed_count; /* removed_count of the query at the last update */
     bool is_valid;          /* whether all that was new at the last update was read */
-    bool is_fresh; /* whether the last update took all chunks as new, and nothing of before is of use */
-    uint64_t row_count;     /* rows of all chunks */
-    uint64_t new_row_count; /* rows of new chunks */
+    bool is_fresh;     /* whether the last update took all chunks as new, and nothing of before is of use */
+    uint64_t all_rows; /* number of rows of all chunks */
+    uint64_t new_rows; /* number of rows of new chunks */
 } quern__watch;
 
 /* Returns whether nothing has changed since the last update. Reads two versions of each chunk, and changes nothing.

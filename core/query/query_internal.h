@@ -680,7 +680,7 @@ uint64_t quern__target_count(const quern__query *query);
  * chunk_index is the list_number of the ranges with which the iteration began. */
 bool quern__target_next(quern_query_iterator *iterator);
 
-/* Ordered queries (core/query/order.c). */
+/* Ordered queries (core/query/query_order.c). */
 
 /* Returns whether no member of the definition is set. */
 bool quern__order_is_empty(const quern_order *def);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_QUERY_INDEX_H
-#define QUERN_CORE_QUERY_INDEX_H
+#ifndef QUERN_CORE_QUERY_INDEX_INTERNAL_H
+#define QUERN_CORE_QUERY_INDEX_INTERNAL_H
 
 /* Indexes as schedules use them. */
 

@@ -93,7 +93,9 @@ static quern_result set_field(quern__query *query, const quern_order *def, quern
         if (quern__components_type(&query->storage->components, field->component_index)->size_bytes > 0)
             return QUERN_OK;
         return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT, "order_by compares '%s', a tag, which has no value to compare",
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "order_by compares '%s', a tag, which has no value to compare: "
+            "name another component",
             quern__components_type(&query->storage->components, field->component_index)->name);
     }
     if (def->field != NULL) {
@@ -256,7 +258,7 @@ static void sort_all_words(quern__query *query)
 {
     order_state *order = query->order;
     const uint32_t *first_chunks = order->watch.first_chunks.items;
-    const uint32_t count = (uint32_t)order->watch.row_count, row_mask = (1u << WORD_ROW_BITS) - 1;
+    const uint32_t count = (uint32_t)order->watch.all_rows, row_mask = (1u << WORD_ROW_BITS) - 1;
     uint64_t *words = (uint64_t *)(void *)order->scratch.items, *next = words;
     quern__keyed *rows = order->rows.items; /* its beginning holds the rows of one chunk */
     const uint64_t high_bits = order->descending ? UINT64_MAX << 32 : 0;
@@ -341,7 +343,7 @@ static void sort_new(quern__query *query)
 {
     order_state *order = query->order;
     quern__keyed *fresh = order->scratch.items;
-    const uint32_t fresh_count = (uint32_t)order->watch.new_row_count;
+    const uint32_t fresh_count = (uint32_t)order->watch.new_rows;
     uint32_t count = 0;
     keep_old_rows(query);
     for (uint32_t i = 0; i < query->matches.count; i++) {
@@ -407,7 +409,7 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
     if (result == QUERN_OK && order->watch.is_fresh && order->compare == NULL)
         result = quern__key_field_resolve(&order->field, query->storage);
     if (result != QUERN_OK) return result;
-    const uint64_t count = order->watch.row_count;
+    const uint64_t count = order->watch.all_rows;
     order->list_number++;
     if (count > UINT32_MAX || !quern__array_reserve(allocator, &order->rows, (uint32_t)count) ||
         !quern__array_reserve(allocator, &order->scratch, (uint32_t)count))
@@ -415,7 +417,7 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
                            (unsigned long long)count);
     result = list_places(query);
     if (result != QUERN_OK) return result;
-    if (order->watch.is_fresh || order->watch.new_row_count * MERGED_PART > count)
+    if (order->watch.is_fresh || order->watch.new_rows * MERGED_PART > count)
         sort_all(query);
     else
         sort_new(query);

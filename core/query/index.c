@@ -309,31 +309,47 @@ static bool note_change(quern_index *index, const index_row *row, bool enters)
     return true;
 }
 
-/* Writes the rows of a chunk as they are. */
-static void read_chunk(const quern_index *index, const quern__query_match *match, uint32_t chunk,
-                       index_row *out_rows)
+/* The rows of a chunk as they are. */
+typedef struct chunk_rows {
+    const quern_entity *entities;
+    const char *values; /* the field of the first row */
+    uint32_t stride_bytes;
+    quern_field_type type;
+    const quern__row_bits *row_bits; /* NULL if the component cannot be disabled */
+    uint32_t bit_column;
+    uintptr_t first;
+} chunk_rows;
+
+static chunk_rows rows_of(const quern_index *index, const quern__query_match *match, uint32_t chunk)
 {
     const quern__archetype *archetype = match->archetype;
     const quern__chunk_slot *slot = &archetype->slots[chunk];
     const quern_view_column *column = &match->columns[0];
-    const quern_entity *entities = quern__row_handle(archetype, quern__slot_row(slot, 0));
     const quern__run_place place = {slot->run, archetype->shape.shift, slot->first_row};
-    const char *value = quern__run_value(place, column->offset_bytes, column->size_bytes);
     const uint32_t bit_column = quern__row_bits_find_column(
         archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, index->field.component_index);
-    value += index->field.offset_bytes;
-    for (uint32_t i = 0; i < slot->row_count; i++, value += column->size_bytes)
-        out_rows[i] = (index_row){entities[i], quern__field_load(index->field.type, value)};
-    for (uint32_t i = 0; bit_column != QUERN__NO_BIT_COLUMN && i < slot->row_count; i++)
-        if (quern__bit_column_test(archetype->row_bits, bit_column,
-                                   quern__location_make(quern__slot_chunk(slot), i)))
-            out_rows[i].entity = quern_entity_null();
+    return (chunk_rows){.entities = quern__row_handle(archetype, quern__slot_row(slot, 0)),
+                        .values = quern__run_value(place, column->offset_bytes, column->size_bytes) +
+                                  index->field.offset_bytes,
+                        .stride_bytes = column->size_bytes,
+                        .type = index->field.type,
+                        .row_bits = bit_column != QUERN__NO_BIT_COLUMN ? archetype->row_bits : NULL,
+                        .bit_column = bit_column,
+                        .first = quern__location_make(quern__slot_chunk(slot), 0)};
+}
+
+static inline index_row row_at(const chunk_rows *rows, uint32_t row)
+{
+    const char *value = rows->values + (size_t)row * rows->stride_bytes;
+    const bool is_disabled = rows->row_bits != NULL &&
+                             quern__bit_column_test(rows->row_bits, rows->bit_column, rows->first + row);
+    return (index_row){.entity = is_disabled ? quern_entity_null() : rows->entities[row],
+                       .key = quern__field_load(rows->type, value)};
 }
 
 /* Notes how the rows of the new chunks of a match differ from what they were. Returns false if out of memory. */
 static bool compare_match(quern_index *index, uint32_t match_index)
 {
-    index_row now[QUERN__MAX_CHUNK_ROWS];
     const quern__query_match *match = &index->query.matches.items[match_index];
     match_rows *known = &index->matches.items[match_index];
     const uint32_t row_capacity = match->archetype->shape.row_capacity;
@@ -345,18 +361,18 @@ static bool compare_match(quern_index *index, uint32_t match_index)
         return false;
     for (uint32_t i = first; i < end; i++) {
         if (!index->watch.chunks.items[i].is_new) continue;
-        const uint32_t chunk_rows = index->watch.chunks.items[i].row_count;
+        const uint32_t row_end = index->watch.chunks.items[i].row_count;
         index_row *before = known->rows.items + (size_t)(i - first) * row_capacity;
         const uint32_t begin = (i - first) * row_capacity;
         const uint32_t known_count = known->rows.count > begin ? known->rows.count - begin : 0;
-        read_chunk(index, match, i - first, now);
-        for (uint32_t k = 0; k < chunk_rows; k++) {
+        const chunk_rows rows = rows_of(index, match, i - first);
+        for (uint32_t k = 0; k < row_end; k++) {
             const bool is_known = k < known_count;
-            if (is_known && before[k].entity.bits == now[k].entity.bits && before[k].key == now[k].key)
-                continue;
-            if ((is_known && !note_change(index, &before[k], false)) || !note_change(index, &now[k], true))
+            const index_row now = row_at(&rows, k);
+            if (is_known && before[k].entity.bits == now.entity.bits && before[k].key == now.key) continue;
+            if ((is_known && !note_change(index, &before[k], false)) || !note_change(index, &now, true))
                 return false;
-            before[k] = now[k];
+            before[k] = now;
         }
     }
     for (uint32_t k = (uint32_t)row_count; k < known->rows.count; k++)

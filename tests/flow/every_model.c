@@ -86,6 +86,8 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "row write",
     "lookup",
     "further query",
+    "order",
+    "index",
     "history",
     "delta",
     "archive",

@@ -514,7 +514,7 @@ struct Sprite {
 void entities_are_sorted_and_found()
 {
     quern::app app;
-    quern_entity made[6];
+    quern_entity made[6] = {};
     const float depths[6] = {3, 1, 2, 0, 5, 4};
     for (int i = 0; i < 6; i++)
         made[i] =

@@ -164,11 +164,6 @@ static inline uint64_t key_of(quern_field_type type, uint64_t bits)
     }
 }
 
-uint64_t quern__key_of(quern_field_type type, uint64_t bits)
-{
-    return key_of(type, bits);
-}
-
 #define READ_KEYS(field_type, c_type)                                    \
     case field_type:                                                     \
         for (uint32_t i = 0; i < count; i++, first += stride_bytes) {    \

@@ -44,11 +44,9 @@ typedef struct quern__key_field {
 /* Finds the field again after its component may have got another layout. Errors: INVALID_ARGUMENT. */
 quern_result quern__key_field_resolve(quern__key_field *field, const quern__storage *storage);
 
-/* Returns a number whose order is that of the field's values. `bits`: a value as quern__field_load returns it. Numbers of
- * types with 32 bits or less have 32 bits. Zeros are equal. All NaN are equal, and after all other numbers. */
-uint64_t quern__key_of(quern_field_type type, uint64_t bits);
-
-/* Writes the keys of `count` values into the keys of items. first: the first value; stride_bytes: from one to the next. */
+/* Writes the keys of `count` values into the keys of items: numbers in the order of the values. Those of types with 32 bits
+ * or less have 32 bits. Zeros are equal. All NaN are equal, and after all other numbers. first: the first value;
+ * stride_bytes: from one to the next. */
 void quern__keys_read(const quern__key_field *field, const char *first, uint32_t stride_bytes,
                       uint32_t count, quern__keyed *items);
 

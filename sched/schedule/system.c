@@ -280,15 +280,13 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
             quote_query(&system->queries[number]).text);
     component = quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
     if (component != QUERN_MAX_COMPONENTS)
-        return quern__fail(
-            QUERN_ERROR_SCHEDULE_CONFLICT,
-            "system '%s' looks up '%s', or reads an index on it, and its own views write it at the same "
-            "time: "
-            "limit the lookup to "
-            "entities that the terms exclude (.with and quern_term_without), write to another component, "
-            "or "
-            "make it QUERN_SYSTEM_SERIAL",
-            system->name, quern__components_type(components, component)->name);
+        return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                           "system '%s' looks up '%s', which its own views write at the same time (an "
+                           "index on it is a lookup, "
+                           "too): limit the lookup to entities that the terms exclude (.with and "
+                           "quern_term_without), write to "
+                           "another component, or make it QUERN_SYSTEM_SERIAL",
+                           system->name, quern__components_type(components, component)->name);
     if (system->query.up_count == 0) return QUERN_OK;
     const uint32_t term = quern__query_up_conflict(&system->query, levels);
     if (term == system->query.term_count) return QUERN_OK;

@@ -237,6 +237,7 @@ Test(index, systems_ask_only_what_they_declare)
     must(quern_schedule_create(other, NULL, &foreign));
     def.flags = 0;
     must_refuse(INVALID_ARGUMENT, other, quern_schedule_add_system(foreign, &def, NULL));
+    quern_schedule_destroy(foreign);
     quern_world_destroy(other);
 }
 

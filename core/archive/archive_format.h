@@ -109,7 +109,11 @@ typedef enum quern__section_kind {
     QUERN__SECTION_NAMES,
     QUERN__SECTION_RUN,
     QUERN__SECTION_OUTSIDE,
-    QUERN__SECTION_END
+    QUERN__SECTION_END,
+    /* Follows a ROWS section, or the last VALUE section of a resource, of a type with lists, whose bytes are zero there. The
+     * payloads of consecutive sections together are the elements of all lists, in the form of list_values.h: column by
+     * column, and in each row field by field. Readers that do not know the section reject it. */
+    QUERN__SECTION_LISTS
 } quern__section_kind;
 
 typedef struct quern__section_head {

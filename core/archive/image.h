@@ -17,6 +17,7 @@
 #include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/conversion.h"
+#include "core/storage/list_values.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>
@@ -82,6 +83,7 @@ typedef struct quern__archived_resource {
     quern__conversion conversion;
     char *value;          /* memory of type.size_bytes bytes; NULL unless `resource` is set */
     uint32_t value_bytes; /* bytes of the VALUE sections parsed so far */
+    bool has_lists;       /* the lists in the value were read, and belong to it */
 } quern__archived_resource;
 
 typedef QUERN__ARRAY(quern__archived_type *) quern__archived_types;
@@ -116,7 +118,14 @@ typedef struct quern__image {
     quern__names outside_names;
     /* Entities of the world with the ids of the archive; null if not alive. Empty if the definition has no callback. */
     QUERN__ARRAY(quern_entity) outside;
-    bool reads_run; /* whether the bytes of RUN sections are collected in `run` */
+    /* The lists of the archive's rows, in the order in which LISTS sections have them; empty where they were loaded. */
+    QUERN__ARRAY(quern_list) lists;
+    uint32_t
+        lists_row_count; /* rows of the last ROWS section, of which the lists were not read yet; 0: none */
+    bool last_was_lists; /* the last section was LISTS, which last_kind leaves out */
+    quern__byte_writer
+        lists_bytes; /* payloads of the LISTS sections since the last section of another kind */
+    bool reads_run;  /* whether the bytes of RUN sections are collected in `run` */
     quern__byte_writer run;
 } quern__image;
 
@@ -147,6 +156,12 @@ quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *p
  * had an entity, and has all types in the same order and with the same layouts. Errors: INVALID_ARGUMENT,
  * LAYOUT_MISMATCH. */
 quern_result quern__image_check_exact(const quern__image *image);
+
+/* Returns the number of lists in a value. */
+static inline uint32_t quern__archived_list_count(const quern__archived_type *type)
+{
+    return type->type.lists != NULL ? type->type.lists->count : 0;
+}
 
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);

@@ -7,6 +7,7 @@
 #include "core/base/base_internal.h"
 #include "core/playback/playback.h"
 #include "core/relations/relation_internal.h"
+#include "core/storage/list_values.h"
 
 void quern__saved_outside_release(quern__saved_outside *outside, const quern_allocator *allocator)
 {
@@ -168,6 +169,7 @@ quern_result quern__saving_init(quern__saving *saving, quern_world *world, const
     static const quern_save_def zero;
     *saving = (quern__saving){
         .world = world, .def = def != NULL ? def : &zero, .allocator = world->storage.allocator};
+    saving->lists.allocator = &world->storage.allocator;
     const quern_result result = check_leave_out(world, saving->def);
     return result == QUERN_OK ? quern__archive_writer_init(&saving->writer, &world->storage.allocator,
                                                            saving->def->compress)
@@ -180,6 +182,7 @@ void quern__saving_release(quern__saving *saving)
     quern__release(allocator, saving->numbers, (saving->number_count + 1) * sizeof *saving->numbers,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     quern__archive_writer_release(&saving->writer);
+    quern__byte_writer_release(&saving->lists);
 }
 
 quern_result quern__saving_start(quern__saving *saving, quern_sink sink)
@@ -198,6 +201,11 @@ quern_result quern__saving_start(quern__saving *saving, quern_sink sink)
 
 quern_result quern__saving_finish(quern__saving *saving, quern_result result)
 {
+    if (result == QUERN_OK && saving->lists.has_failed)
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                             "out of memory for the elements of lists; the archive is incomplete");
+    saving->lists.has_failed = false;
+    saving->lists.count = 0;
     if (result == QUERN_OK) {
         quern__section_begin(&saving->writer, QUERN__SECTION_END, 0);
         quern__section_end(&saving->writer);
@@ -229,7 +237,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
                                          uint32_t component_index, bool has_rows)
 {
     const quern__component *component = saving->world->storage.components.list.items[component_index];
-    if (has_rows && quern__hooks_own_resources(&component->type.hooks))
+    if (has_rows && quern__type_owns_unknown(&component->type))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%s' has hooks, so an archive cannot save what its values own: add "
                            "it to leave_out of quern_save_def",
@@ -237,6 +245,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
     saving_use_type(saving, component_index);
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
+    set->has_lists |= component->type.lists != NULL;
     set->bit_column_count += quern__column_flags_bit_column_count(component->type.flags);
     return QUERN_OK;
 }
@@ -272,7 +281,7 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
                          (relation->is_many ? QUERN__ARCHIVED_IS_MANY : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
         section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_DISABLED_BY_PARENT;
-    } else if (quern__hooks_own_resources(&component->type.hooks)) {
+    } else if (quern__type_owns_unknown(&component->type)) {
         section.flags |= QUERN__ARCHIVED_HAS_HOOKS;
     }
     return section;
@@ -290,6 +299,21 @@ void quern__saving_write_types(quern__saving *saving, const quern__world_section
         save_type(saving, QUERN__SECTION_TYPE, describe_component(saving, i),
                   quern__components_type(components, i));
     }
+}
+
+/* ------------------------------------------------------------------------------------------- lists */
+
+void quern__saving_write_lists(quern__saving *saving)
+{
+    enum { PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
+    const size_t bytes = saving->lists.has_failed ? 0 : saving->lists.count;
+    for (size_t done = 0, piece; done < bytes; done += piece) {
+        piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_LISTS, piece),
+                     saving->lists.bytes + done, piece);
+        quern__section_end(&saving->writer);
+    }
+    saving->lists.count = 0;
 }
 
 /* --------------------------------------------------------------------------------------- resources */
@@ -314,6 +338,10 @@ static quern_result save_value(quern__saving *saving, const quern__resource *res
         quern__section_end(&saving->writer);
     }
     quern__release(allocator, value, bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    if (resource->type.lists != NULL) {
+        quern__type_write_lists(&resource->type, resource->value, &saving->lists, NULL, NULL);
+        quern__saving_write_lists(saving);
+    }
     return QUERN_OK;
 }
 
@@ -453,6 +481,16 @@ static void save_row_bits(quern__byte_writer *writer, const quern__archetype *ar
     quern__saving_write_row_bits(writer, words, count);
 }
 
+/* Writes the lists in values as zero bytes, and collects their elements. */
+static void save_lists(quern__saving *saving, const quern__type *type, char *written, const char *values,
+                       uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++, values += type->size_bytes) {
+        quern__type_clear_lists(type, written + (size_t)i * type->size_bytes);
+        quern__type_write_lists(type, values, &saving->lists, NULL, NULL);
+    }
+}
+
 /* Writes consecutive rows of one chunk. */
 static void save_rows(quern__saving *saving, const quern__saved_components *set,
                       const quern__archetype *archetype, uint32_t slot, uint32_t first, uint32_t count)
@@ -465,9 +503,13 @@ static void save_rows(quern__saving *saving, const quern__saved_components *set,
     for (uint32_t i = 0; i < set->component_count; i++) {
         const quern__column_position position =
             quern__archetype_column_position(archetype, set->component_indices[i]);
-        if (position.offset_lines != 0)
-            quern__write(writer, quern__position_value(position, location),
-                         (size_t)count * position.size_bytes);
+        if (position.offset_lines == 0) continue;
+        const char *values = quern__position_value(position, location);
+        char *written = quern__write_room(writer, (size_t)count * position.size_bytes);
+        memcpy(written, values, (size_t)count * position.size_bytes);
+        if (set->has_lists)
+            save_lists(saving, quern__components_type(components, set->component_indices[i]), written,
+                       values, count);
     }
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
@@ -475,6 +517,7 @@ static void save_rows(quern__saving *saving, const quern__saved_components *set,
                 save_row_bits(writer, archetype, (quern__bit_column){flag, set->component_indices[i]}, slot,
                               first, count);
     quern__section_end(&saving->writer);
+    if (set->has_lists) quern__saving_write_lists(saving);
 }
 
 static quern_result list_components(quern__saving *saving, const quern__archetype *archetype,

@@ -30,6 +30,7 @@ typedef struct quern__saving {
     uint32_t known_type_count;        /* those of finished archives */
     const quern__map *selected; /* slot + 1 -> slot in the archive; NULL: all slots are saved unchanged */
     uint32_t selected_count;    /* number of slots in the archive, if `selected` is set */
+    quern__byte_writer lists;   /* elements of the lists in the rows of a section */
 } quern__saving;
 
 /* The components of one archetype in the archive. */
@@ -37,6 +38,7 @@ typedef struct quern__saved_components {
     uint32_t component_count;
     uint32_t values_bytes; /* bytes of one row: handle and values */
     uint32_t bit_column_count;
+    bool has_lists;
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS];
 } quern__saved_components;
 
@@ -74,6 +76,9 @@ void quern__saving_write_archetype(quern__saving *saving, const quern__saved_com
 /* Begins a ROWS section for row_count rows. Returns the writer for handles, columns and row bits. */
 quern__byte_writer *quern__saving_begin_rows(quern__saving *saving, const quern__saved_components *set,
                                              uint32_t row_count);
+
+/* Writes the collected elements of lists in LISTS sections, after the section of their rows or resource was ended. */
+void quern__saving_write_lists(quern__saving *saving);
 
 /* Writes one bit column for row_count rows: the number of set bits and, unless it is 0, the words. */
 void quern__saving_write_row_bits(quern__byte_writer *writer, const uint64_t *words, uint32_t row_count);

@@ -8,6 +8,7 @@
 #include "core/archive/save.h"
 #include "core/base/text.h"
 #include "core/query/query_internal.h"
+#include "core/storage/list_values.h"
 
 /* Entities of the list that have the same components in the archive, by their indices in the list. */
 typedef struct entity_group {
@@ -437,6 +438,10 @@ static void save_column(selecting *it, quern__byte_writer *writer, uint32_t inde
             memcpy(values + i * size_bytes, quern__position_value(position, row->location),
                    count * size_bytes);
     }
+    for (uint32_t i = 0; i < sources->count && type->lists != NULL; i++) {
+        quern__type_write_lists(type, values + i * size_bytes, &it->saving->lists, map_handle, it);
+        quern__type_clear_lists(type, values + i * size_bytes);
+    }
     for (uint32_t i = 0; i < sources->count && type->has_entity_fields; i++)
         quern__type_remap(type, values + i * size_bytes, map_handle, it);
 }
@@ -481,6 +486,7 @@ static void save_rows(selecting *it, const quern__saved_components *set, const u
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
                 save_bit_column(writer, (quern__bit_column){flag, set->component_indices[i]}, &sources);
     quern__section_end(&it->saving->writer);
+    if (set->has_lists) quern__saving_write_lists(it->saving);
 }
 
 /* Writes all groups, with the layouts that they would have in a world without other archetypes. */

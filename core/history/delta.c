@@ -195,8 +195,7 @@ typedef struct delta_writing {
 
 static quern_result check_savable(const quern__type *type, bool is_component)
 {
-    if (!quern__hooks_own_resources(&type->hooks) || (type->field_count > 0 && !is_component))
-        return QUERN_OK;
+    if (!quern__type_owns_unknown(type) || (type->field_count > 0 && !is_component)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "values of '%s' have hooks, so bytes cannot contain what they own: list the components to "
@@ -230,8 +229,12 @@ static void write_values(delta_writing *it, const quern__type *type, const char 
     char *room = quern__write_room(&it->batches, (size_t)count * type->size_bytes);
     if (room == NULL || type->size_bytes == 0) return;
     memcpy(room, values, (size_t)count * type->size_bytes);
+    for (uint32_t i = 0; i < count && type->lists != NULL; i++)
+        quern__type_clear_lists(type, room + (size_t)i * type->size_bytes);
     for (uint32_t i = 0; i < count && type->has_entity_fields; i++)
         quern__type_remap(type, room + (size_t)i * type->size_bytes, key_of, it);
+    for (uint32_t i = 0; i < count && type->lists != NULL; i++)
+        quern__type_write_lists(type, values + (size_t)i * type->size_bytes, &it->batches, key_of, it);
 }
 
 static bool is_listed(const quern_delta_write_def *def, quern_component component)

@@ -18,6 +18,7 @@
 #include "core/base/containers.h"
 #include "core/history/history_internal.h"
 #include "core/query/query_internal.h"
+#include "core/storage/list_values.h"
 #include "core/storage/type_internal.h"
 
 #include <quern/history.h>
@@ -120,8 +121,9 @@ void quern__delta_names_release(quern_delta *delta, const quern__delta_names *na
  *   | head | components | resources | batches |
  *
  *   component, resource   name with a length of one byte, size, hash of the layout. Numbered from 0
- *   batch                 head; keys of the entities; values in `to`, if the kind has any and the type a size; of
- *                         RELATED and UNRELATED batches the keys of the targets; of a NAMED batch the length of the
+ *   batch                 head; keys of the entities; values in `to`, if the kind has any and the type a size; the
+ *                         elements of the lists in them, value by value (list_values.h), where the values have zero
+ *                         bytes; of RELATED and UNRELATED batches the keys of the targets; of a NAMED batch the length of the
  *                         name (0: none) and the name
  *
  * The *key* of an entity is its handle as quern__entity_to_relative gives it: use count and slot in the world of the
@@ -163,6 +165,13 @@ static inline uint64_t quern__delta_layout_hash(const quern__type *type)
         hash = quern__hash_word(hash, quern__hash_string(field->name));
         hash = quern__hash_word(hash, (uint64_t)field->type << 32 | field->offset_bytes);
         hash = quern__hash_word(hash, field->count);
+        if (field->type != QUERN_FIELD_LIST) continue;
+        const quern_element *element = field->element;
+        const quern__type structs = {.size_bytes = element->size_bytes,
+                                     .fields = (quern_field *)(uintptr_t)element->fields,
+                                     .field_count = element->field_count};
+        hash = quern__hash_word(hash, element->type);
+        if (element->type == 0) hash = quern__hash_word(hash, quern__delta_layout_hash(&structs));
     }
     return hash;
 }

@@ -28,6 +28,11 @@
 #include <type_traits>
 #include <utility>
 
+namespace quern {
+class string;
+template <typename T> class list;
+} // namespace quern
+
 extern "C" {
 #endif
 
@@ -175,15 +180,42 @@ template <typename T> struct quern__type_of {
         return quern__joined.data();                                                                \
     }())
 
+/* The elements of a quern::list. */
+template <typename T> struct quern__list_of {
+    static constexpr bool is_list = false;
+};
+template <typename T> struct quern__list_of<quern::list<T>> {
+    static constexpr bool is_list = true;
+    using element = T;
+};
+
+template <typename T>
+inline constexpr bool quern__is_string =
+    std::is_same<T, quern::string>::value || std::is_same<T, quern_string>::value;
+
+/* The description of the structs in a list. quern.hpp defines it by their QUERN_DESCRIBE. A variable, because its address is
+ * a constant. */
+template <typename T> struct quern__element_of {
+    static const quern_element value;
+};
+
+template <typename T> constexpr bool quern__is_field()
+{
+    return std::is_integral<T>::value || std::is_enum<T>::value || std::is_same<T, float>::value ||
+           std::is_same<T, double>::value || std::is_same<T, quern_entity>::value || quern__is_string<T> ||
+           quern__list_of<T>::is_list;
+}
+
 template <typename T> constexpr quern_field_type quern__field_type()
 {
     static_assert(!std::is_pointer<T>::value,
                   "QUERN_FIELDS: a pointer is no field: what it points to is not part of the value");
     static_assert(
-        std::is_integral<T>::value || std::is_enum<T>::value || std::is_same<T, float>::value ||
-            std::is_same<T, double>::value || std::is_same<T, quern_entity>::value,
-        "QUERN_FIELDS: a field is a bool, integer, enum, float, double or quern_entity, or a fixed "
-        "array of these");
+        quern__is_field<T>(),
+        "QUERN_FIELDS: a field is a bool, integer, enum, float, double, quern_entity, quern::string or "
+        "quern::list, or a fixed array of these");
+    if constexpr (quern__list_of<T>::is_list) return QUERN_FIELD_LIST;
+    if constexpr (quern__is_string<T>) return QUERN_FIELD_STRING;
     if constexpr (std::is_enum<T>::value) return quern__field_type<std::underlying_type_t<T>>();
     if (std::is_same<T, bool>::value) return QUERN_FIELD_BOOL;
     if (std::is_same<T, quern_entity>::value) return QUERN_FIELD_ENTITY;
@@ -199,6 +231,14 @@ template <typename T> struct quern__field_of {
     using element = std::remove_cv_t<std::remove_extent_t<T>>;
     static constexpr quern_field_type type = quern__field_type<element>();
     static constexpr uint32_t count = static_cast<uint32_t>(sizeof(T) / sizeof(element));
+    /* Returns the description of a list's elements; NULL for other fields. */
+    static constexpr const quern_element *elements()
+    {
+        if constexpr (quern__list_of<element>::is_list)
+            return &quern__element_of<typename quern__list_of<element>::element>::value;
+        else
+            return nullptr;
+    }
 };
 
 /* Mistakes in a description of fields. They are counted in a whole list, and not asserted for each field, because compilers
@@ -220,11 +260,7 @@ template <typename Owner, typename F> constexpr quern__field_mistake quern__mist
         using element =
             std::remove_cv_t<std::remove_extent_t<typename std::invoke_result_t<F, Owner *>::type>>;
         if (std::is_pointer<element>::value) return quern__field_mistake::pointer;
-        return std::is_integral<element>::value || std::is_enum<element>::value ||
-                       std::is_same<element, float>::value || std::is_same<element, double>::value ||
-                       std::is_same<element, quern_entity>::value
-                   ? quern__field_mistake::none
-                   : quern__field_mistake::type;
+        return quern__is_field<element>() ? quern__field_mistake::none : quern__field_mistake::type;
     }
 }
 
@@ -233,7 +269,10 @@ template <typename Owner, typename F> constexpr quern_field quern__marked_field(
     constexpr auto mistake = quern__mistake_of<Owner, F>();
     if constexpr (mistake == quern__field_mistake::none) {
         using field = quern__field_of<typename std::invoke_result_t<F, Owner *>::type>;
-        return {name, field::type, find(static_cast<Owner *>(nullptr)).offset_bytes, field::count};
+        quern_field found = {name, field::type, find(static_cast<Owner *>(nullptr)).offset_bytes,
+                             field::count};
+        found.element = field::elements();
+        return found;
     } else {
         return {name, quern_field_type{}, static_cast<uint32_t>(mistake), 0};
     }
@@ -242,8 +281,9 @@ template <typename Owner, typename F> constexpr quern_field quern__marked_field(
 #define QUERN__HAS_NO_FIELD \
     "quern: the type lacks a field that its description lists, or the field is private"
 #define QUERN__IS_POINTER "quern: a pointer is no field: what it points to is not part of the value"
-#define QUERN__IS_NO_FIELD                                                                                \
-    "quern: a field is a bool, integer, enum, float, double or quern_entity, or a fixed array of these: " \
+#define QUERN__IS_NO_FIELD                                                                        \
+    "quern: a field is a bool, integer, enum, float, double or quern_entity, a quern::string or " \
+    "quern::list, or a fixed array of these: "                                                    \
     "list the elements of other arrays, and the members of structs, one by one"
 
 /* An element of QUERN_FIELDS, which has no list in which it could be checked. */

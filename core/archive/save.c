@@ -305,10 +305,9 @@ void quern__saving_write_types(quern__saving *saving, const quern__world_section
 
 void quern__saving_write_lists(quern__saving *saving)
 {
-    enum { PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
     const size_t bytes = saving->lists.has_failed ? 0 : saving->lists.count;
     for (size_t done = 0, piece; done < bytes; done += piece) {
-        piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        piece = bytes - done < QUERN__SECTION_BYTES ? bytes - done : QUERN__SECTION_BYTES;
         quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_LISTS, piece),
                      saving->lists.bytes + done, piece);
         quern__section_end(&saving->writer);

@@ -81,7 +81,8 @@ void quern_list_free(quern_list *list)
 {
     quern__list_block *block = list != NULL ? quern__list_block_of(list) : NULL;
     if (block == NULL) return;
-    /* a share is given up after all reads of the block, and the last one acquires these */
+    /* Release: a share is given up after all reads of the block. Pairs with the acquire of the one that gives up the last
+     * share, and with quern__list_is_alone. */
     if (quern__list_is_alone(block) ||
         atomic_fetch_sub_explicit(&block->share_count, 1, memory_order_acq_rel) == 1) {
         if (block->element == QUERN_LIST_STRINGS) release_strings(items_of(block), list->count);

@@ -49,12 +49,12 @@ static inline quern__list_block *quern__list_block_of(const quern_list *list)
 static inline void quern__list_retain(const quern_list *list)
 {
     if (list->items == NULL) return;
-    /* relaxed: the thread has a share already, so no other one can destroy or change the block */
+    /* relaxed, pairs with nothing: the thread has a share already, so no other one can destroy or change the block */
     atomic_fetch_add_explicit(&quern__list_block_of(list)->share_count, 1, memory_order_relaxed);
 }
 
-/* Returns whether no other list shares the block. Acquires what other threads have read before they gave up their
- * shares, so that writing to the block comes after. */
+/* Returns whether no other list shares the block. Acquire: pairs with the release of the share that was given up last, so
+ * that writing to the block comes after what other threads have read. */
 static inline bool quern__list_is_alone(const quern__list_block *block)
 {
     return atomic_load_explicit(&block->share_count, memory_order_acquire) == 1;

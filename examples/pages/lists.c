@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The program of docs/lists.md. */
 #include <quern/quern.h>
 
 #include <stdio.h>

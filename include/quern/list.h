@@ -175,8 +175,11 @@ static inline void quern_string_copy(quern_string *string, const quern_string *s
 
 /** Appends elements to a QUERN_LIST: `QUERN_LIST_PUSH(&bag->items, Item, {.kind = 3}, other)`. Returns a quern_result;
  * see quern_list_insert. Warns if the list has elements of another type. */
-#define QUERN_LIST_PUSH(typed, type, ...) \
-    QUERN_LIST_INSERT(typed, QUERN_LIST_END_OF_LIST, type, __VA_ARGS__)
+#define QUERN_LIST_PUSH(typed, type, ...)                                                  \
+    (sizeof((const type[]){__VA_ARGS__}) == sizeof(type)                                   \
+         ? quern_list_push(&(typed)->list, QUERN__LIST_ELEMENT(typed),                     \
+                           1 ? (const type *)(const type[]){__VA_ARGS__} : (typed)->items) \
+         : QUERN_LIST_INSERT(typed, QUERN_LIST_END_OF_LIST, type, __VA_ARGS__))
 
 /** Inserts elements into a QUERN_LIST before an index; see quern_list_insert. */
 #define QUERN_LIST_INSERT(typed, index, type, ...)                                    \

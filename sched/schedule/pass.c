@@ -298,7 +298,7 @@ static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
 }
 
 /* Archetypes lie anywhere in memory: they are fetched a few tables before they are counted. */
-enum { TABLES_AHEAD = 8 };
+enum { ARCHETYPES_AHEAD = 8 };
 
 quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
 {
@@ -319,9 +319,9 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         const quern__table_word *word = &pass->table_words.items[i];
         quern__pass_table *table = &pass->tables.items[word->first_table];
         for (uint64_t left = (word->tables & holders[i]) != 0 ? word->tables : 0; left != 0; table++) {
-            if (end_tables - table > TABLES_AHEAD) {
-                QUERN__PREFETCH(&table[TABLES_AHEAD].archetype->slots);
-                QUERN__PREFETCH(&table[TABLES_AHEAD].archetype->shape.shift);
+            if (end_tables - table > ARCHETYPES_AHEAD) {
+                QUERN__PREFETCH(&table[ARCHETYPES_AHEAD].archetype->slots);
+                QUERN__PREFETCH(&table[ARCHETYPES_AHEAD].archetype->shape.shift);
             }
             if (holders[i] >> quern__bitset_pop_lowest(&left) & 1) count_table(pass, table);
         }

@@ -42,7 +42,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COPY_EXCLUDES = ("build", ".git")
 # Tests of rooms that are not in a folder of tests/ with the same path.
 OTHER_TESTS = {
-    "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked)$",
+    "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register|fence)$",
     "include/quern/entity.hpp": r"^cpp_entities",
     "include/quern/getters.hpp": r"^cpp_objects",
     "include/quern/prefabs.hpp": r"^cpp_objects",

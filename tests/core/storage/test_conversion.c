@@ -70,6 +70,11 @@ Test(conversion, values_with_equal_fields_are_the_same)
     other = value;
     other.owner.bits++;
     cr_assert_not(quern__type_same_value(&type, &value, &other));
+    quern__type undescribed = type;
+    undescribed.field_count = 0;
+    other = value;
+    cr_assert(quern__type_same_value(&undescribed, &value, &other));
+    cr_assert_not(quern__type_same_value(&undescribed, &value, &same));
 }
 
 Test(conversion, bytes_overlap_a_field_if_they_share_one)
@@ -83,10 +88,10 @@ Test(conversion, bytes_overlap_a_field_if_they_share_one)
         cr_expect_eq(quern__type_has_field_in(&type, ranges[i].offset_bytes, ranges[i].size_bytes),
                      ranges[i].has_field, "%u bytes at %u", ranges[i].size_bytes, ranges[i].offset_bytes);
     quern__type late = type;
-    late.fields = &fields[1];
-    late.field_count = 1; /* the owner at offset 0, and the stranger is none of its fields */
-    cr_expect(quern__type_has_field_in(&late, 0, 8));
-    cr_expect_not(quern__type_has_field_in(&late, 8, 16));
+    late.field_count = 1; /* only the number */
+    cr_expect(quern__type_has_field_in(&late, 8, 1));
+    cr_expect_not(quern__type_has_field_in(&late, 0, 8), "ends where the field begins");
+    cr_expect_not(quern__type_has_field_in(&late, 12, 4), "begins where the field ends");
 }
 
 static quern_entity next(void *argument, quern_entity old)

@@ -42,7 +42,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COPY_EXCLUDES = ("build", ".git")
 # Tests of rooms that are not in a folder of tests/ with the same path.
 OTHER_TESTS = {
-    "core/base": "^test_resident$",
+    "core/base": "^test_(list_pages|resident)$",
     "core/record": "^test_(redefine|redefine_layout)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",

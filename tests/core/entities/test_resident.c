@@ -136,6 +136,24 @@ Test(resident, aligned_pages_take_no_more_than_their_size)
     cr_assert_eq(statm_bytes(0), before);
 }
 
+/* There is room for the pages, and not for the padding with which they could be aligned. */
+Test(resident, pages_that_cannot_be_aligned_are_not_mapped)
+{
+    enum { SIZE_BYTES = 1 << 16 };
+    const size_t alignment = (size_t)1 << 30;
+    struct rlimit limit, low;
+    const uint64_t before = statm_bytes(0);
+    cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    low = limit;
+    low.rlim_cur = (rlim_t)before + (rlim_t)1024 * SIZE_BYTES;
+    cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
+    const char *first = quern__pages_map(SIZE_BYTES, alignment),
+               *second = quern__pages_map(SIZE_BYTES, alignment);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    cr_assert(first == NULL || second == NULL, "both cannot be aligned by chance");
+    cr_assert_eq(statm_bytes(0), before + (first != NULL || second != NULL ? SIZE_BYTES : 0));
+}
+
 /* Otherwise a release would also unmap what follows the block. */
 Test(resident, the_default_allocator_maps_what_it_will_unmap)
 {

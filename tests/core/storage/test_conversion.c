@@ -149,6 +149,21 @@ Test(conversion, handles_of_copied_values_are_remapped_once)
     check_copied(&undescribed);
 }
 
+Test(conversion, all_kinds_of_numbers_convert_to_each_other)
+{
+    for (int from = QUERN_FIELD_BOOL; from <= QUERN_FIELD_TEXT; from++)
+        for (int to = QUERN_FIELD_BOOL; to <= QUERN_FIELD_TEXT; to++) {
+            quern__conversion conversion;
+            quern_field source = {.name = "x", .type = (quern_field_type)from, .count = 1}, target = source;
+            target.type = (quern_field_type)to;
+            const quern__type before = {.name = "x", .size_bytes = 8, .fields = &source, .field_count = 1},
+                              now = {.name = "x", .size_bytes = 8, .fields = &target, .field_count = 1};
+            const bool converts = from == to || (from <= QUERN_FIELD_F64 && to <= QUERN_FIELD_F64);
+            cr_expect_eq(quern__conversion_init(&conversion, &before, &now, &words, NULL),
+                         converts ? QUERN_OK : QUERN_ERROR_LAYOUT_MISMATCH, "%d to %d", from, to);
+        }
+}
+
 Test(conversion, values_without_handles_are_not_remapped)
 {
     quern__conversion conversion;

@@ -43,9 +43,10 @@ COPY_EXCLUDES = ("build", ".git")
 # Tests of rooms that are not in a folder of tests/ with the same path.
 OTHER_TESTS = {
     "core/base": "^test_(list_pages|resident)$",
-    "core/record": "^test_(redefine|redefine_layout)$",
+    "core/record": "^test_(redefine|redefine_layout|spawn_commands|view_commands|view_commands_kept)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
+    "sched/observe": "^test_(watched|captured|frame)$",
     "include/quern/entity.hpp": r"^cpp_entities",
     "include/quern/getters.hpp": r"^cpp_objects",
     "include/quern/prefabs.hpp": r"^cpp_objects",

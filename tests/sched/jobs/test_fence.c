@@ -18,6 +18,8 @@
 static uint32_t registered_count, fence_count;
 static int result;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names */
+
 long __wrap_syscall(long number, ...);
 
 long __wrap_syscall(long number, ...)
@@ -31,6 +33,8 @@ long __wrap_syscall(long number, ...)
     fence_count += command == MEMBARRIER_CMD_PRIVATE_EXPEDITED && registered_count > 0;
     return result;
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 Test(fence, of_all_threads_is_registered_and_executed)
 {

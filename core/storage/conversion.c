@@ -6,7 +6,7 @@
 
 static bool is_number(quern_field_type type)
 {
-    return type >= QUERN_FIELD_BOOL && type <= QUERN_FIELD_F64;
+    return type <= QUERN_FIELD_F64;
 }
 
 static const quern_field *find_field(const quern__type *type, const char *name, uint32_t *out_index)

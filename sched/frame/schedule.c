@@ -292,10 +292,11 @@ static void enable_as_allowed(const quern_schedule *schedule, quern__system *sys
     quern__system_set_enabled(system, is_enabled);
 }
 
-/* Makes contexts and guards forget a system. system: may be NULL. */
+/* Makes contexts and guards forget a system. The conditions of sets need no such call: no context is used between
+ * callbacks, and guards know only systems that write. */
 static void forget_system(quern_schedule *schedule, const quern__system *system)
 {
-    for (uint32_t i = 0; i < schedule->worker_count && system != NULL; i++) {
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
         quern_context *context = schedule->contexts.items[i];
         if (context->system == system) {
             context->system = NULL;
@@ -566,7 +567,6 @@ quern_result quern_schedule_replace_set(quern_schedule *schedule, const quern_se
         successor->id = set->id;
         successor->is_enabled = set->is_enabled;
         schedule->plan.sets.items[i] = successor;
-        forget_system(schedule, set->asker);
         quern__set_destroy(set, quern__plan_allocator(&schedule->plan));
     }
     finish_set_change(schedule, result);
@@ -587,7 +587,6 @@ quern_result quern_schedule_remove_set(quern_schedule *schedule, const char *nam
         for (uint32_t i = 0; i < plan->sets.count; i++)
             if (plan->sets.items[i] != set) plan->sets.items[count++] = plan->sets.items[i];
         plan->sets.count = count;
-        forget_system(schedule, set->asker);
         quern__set_destroy(set, quern__plan_allocator(plan));
     }
     finish_set_change(schedule, result);

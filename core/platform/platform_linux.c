@@ -110,9 +110,11 @@ uint32_t quern__processor_count(void)
 
 #if QUERN__HAS_MEMBARRIER
 
-/* Pairs with the compiler-only fences of other threads; see search.c. The call is a full fence of the caller, too. */
+/* Pairs with the compiler-only fences of other threads; see search.c. Linux makes the call a full fence of the caller, too;
+ * the fence before it is for emulations of Linux. */
 void quern__fence_all_threads(void)
 {
+    atomic_thread_fence(memory_order_seq_cst);
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 

@@ -185,7 +185,7 @@ void *quern__pages_map(size_t size_bytes, size_t alignment_bytes)
     memory = map(size_bytes + alignment_bytes);
     if (memory == NULL) return NULL;
     const size_t before = bytes_to_alignment(memory, alignment_bytes);
-    munmap(memory, before); /* fails without effect if there is nothing before */
+    if (before > 0) munmap(memory, before);
     munmap(memory + before + size_bytes, alignment_bytes - before);
     return memory + before;
 }

@@ -292,24 +292,23 @@ static void enable_as_allowed(const quern_schedule *schedule, quern__system *sys
     quern__system_set_enabled(system, is_enabled);
 }
 
-/* Makes contexts and guards forget a system. The conditions of sets need no such call: no context is used between
- * callbacks, and guards know only systems that write. */
+/* Makes contexts forget a system: code that has kept a context must not find a freed one. */
 static void forget_system(quern_schedule *schedule, const quern__system *system)
 {
-    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+    for (uint32_t i = 0; i < schedule->worker_count && system != NULL; i++) {
         quern_context *context = schedule->contexts.items[i];
         if (context->system == system) {
             context->system = NULL;
             context->scope.accessor = NULL;
         }
     }
-    quern__guards_forget(schedule);
 }
 
 /* Ends all that refers to a system before its successor replaces it or, if that is NULL, the system is removed. */
 static void replace_system(quern_schedule *schedule, quern__system *system, quern__system *successor)
 {
     forget_system(schedule, system);
+    quern__guards_forget(schedule);
     if (successor == NULL)
         schedule->observer->calls->forget_system(schedule->observer, system);
     else
@@ -567,6 +566,7 @@ quern_result quern_schedule_replace_set(quern_schedule *schedule, const quern_se
         successor->id = set->id;
         successor->is_enabled = set->is_enabled;
         schedule->plan.sets.items[i] = successor;
+        forget_system(schedule, set->asker);
         quern__set_destroy(set, quern__plan_allocator(&schedule->plan));
     }
     finish_set_change(schedule, result);
@@ -587,6 +587,7 @@ quern_result quern_schedule_remove_set(quern_schedule *schedule, const char *nam
         for (uint32_t i = 0; i < plan->sets.count; i++)
             if (plan->sets.items[i] != set) plan->sets.items[count++] = plan->sets.items[i];
         plan->sets.count = count;
+        forget_system(schedule, set->asker);
         quern__set_destroy(set, quern__plan_allocator(plan));
     }
     finish_set_change(schedule, result);

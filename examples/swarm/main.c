@@ -102,7 +102,7 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
     Recording recording;
     recording_open(&recording, options, simulation);
     if (options->rewind) rewind_open(rewind, simulation, jobs);
-    display_start(&display, options, quern_jobs_thread_count(jobs));
+    display_start(&display, options, simulation, quern_jobs_thread_count(jobs));
     while (!is_interrupted && (options->frame_count == 0 || record->frame_count < options->frame_count)) {
         step(simulation, jobs, &recording, record);
         rewind_after_frame(rewind, simulation, jobs);

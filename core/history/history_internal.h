@@ -20,6 +20,8 @@
 #include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 
+#include <quern/history.h>
+
 /* Index of a page in the store; 0: no page. */
 typedef uint32_t quern__page;
 
@@ -220,14 +222,14 @@ typedef struct quern__unpaired_row {
     bool is_in_to; /* whether `to` contains the entity */
 } quern__unpaired_row;
 
-/* Scratch memory of delta_compare.c and delta_compare.c, reused by later deltas. */
+/* Scratch memory of delta.c, reused by later deltas. */
 typedef struct quern__delta_scratch {
     /* Ordered by row in `to`; then the ranges of destroyed entities, ordered by row in `from`. */
     QUERN__ARRAY(quern__delta_row_range) ranges;
     uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
     quern__map unpaired_by_handle; /* entity handle -> index in `unpaired` */
-    quern__map used_names; /* set of the names that entities have only in `to`: see delta_compare.c */
+    quern__map used_names;         /* set of the names that entities have only in `to`: see delta.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {
@@ -536,5 +538,57 @@ quern_result quern__events_prepare(quern_world *world, quern__event_block **bloc
                                    quern__byte_reader *reader);
 void quern__events_restore(quern__history *history, const quern__value_pages *pages,
                            quern__byte_reader *reader);
+
+/* ------------------------------------------------------------------------------------------ deltas */
+
+/* The difference between two snapshots: see delta.c. A delta holds both snapshots, because its batches point into their
+ * pages. The delta itself is stored in pages too: after a history has made a delta of some size, another one of that
+ * size allocates no memory. */
+struct quern_delta {
+    quern__history *history;
+    quern__page page;         /* contains the delta itself */
+    quern__snapshot from, to; /* the delta holds one reference to each page of them */
+    quern_delta_batch *batches;
+    quern__page batches_page;
+    quern__page handles_page; /* entity handles of the NAMED batches */
+    quern__page edge_pages;   /* array of the pages of RELATED and UNRELATED batches; 0: none */
+    uint32_t edge_page_count;
+    uint32_t count, capacity; /* number of batches, and room for batches */
+    quern_delta_stats stats;
+    const struct delta_limit *limit; /* valid while the delta is built */
+};
+
+/* Builds the delta from `from` to `to`. Errors: OUT_OF_MEMORY. */
+quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
+                               const quern__snapshot *to, const quern_delta_def *def,
+                               quern_delta **out_delta);
+void quern__delta_release(quern_delta *delta);
+
+/* Whether the list of components, which a component of 0 ends, has this one. An empty list has all. */
+static inline bool quern__delta_lists(const quern_component *list, quern_component component)
+{
+    if (list[0].bits == 0) return true;
+    for (uint32_t i = 0; i < QUERN_MAX_DELTA_COMPONENTS && list[i].bits != 0; i++)
+        if (list[i].bits == component.bits) return true;
+    return false;
+}
+
+/* The head of a delta as bytes: see delta_bytes.c. */
+#define QUERN__DELTA_MAGIC "QUERNDLT"
+enum { QUERN__DELTA_VERSION = 1, QUERN__DELTA_NAME_LENGTH_BYTES = 1 };
+
+typedef struct quern__delta_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t component_count, resource_count, batch_count;
+    uint64_t bytes;    /* bytes after the head */
+    uint64_t checksum; /* of the preceding bytes of the head, then of the bytes after it */
+} quern__delta_head;
+
+static inline uint64_t quern__delta_checksum(const quern__delta_head *head, const void *bytes)
+{
+    const uint64_t hash = quern__hash_bytes(0, head, offsetof(quern__delta_head, checksum));
+    return quern__hash_bytes(hash, bytes, (size_t)head->bytes);
+}
 
 #endif

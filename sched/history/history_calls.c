@@ -4,7 +4,6 @@
 
 #include "sched/history/archived_run.h"
 
-#include "core/history/delta.h"
 #include "core/query/query_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "sched/jobs/jobs_internal.h"

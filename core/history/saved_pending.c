@@ -7,8 +7,20 @@
 
 #include "core/events/event_internal.h"
 #include "core/playback/playback.h"
+#include "core/query/query_internal.h"
 #include "core/reactions/reaction.h"
 #include "core/record/record.h"
+
+/* Saves and restores the recorded commands that are not applied yet: those of the world and those of the
+ * caller's recorders.
+ *
+ * One page stores the streams, item by item as bytes. Values of types with hooks are copied by those
+ * hooks into pages of their own, listed in the order of the items. An operation belongs to its recorder
+ * and exists as long as the recorder. So each stream is restored into the recorder that it was saved
+ * from.
+ *
+ * Restoring rebuilds the streams in separate recorders, which may fail. Then it swaps these streams with
+ * those of the target recorders, which cannot fail. */
 
 /* A recorder with commands, as saved in the page. Its streams follow. */
 typedef struct saved_recorder {
@@ -182,6 +194,14 @@ static uint32_t write_recorders(const quern__history *history, quern__byte_write
     return count;
 }
 
+/* Allocates a list of `count` entries, all 0. Returns false if out of memory. */
+static bool allocate_value_pages(quern__history *history, uint32_t count, quern__value_pages *out_pages)
+{
+    *out_pages = (quern__value_pages){
+        quern__page_allocate_zeros(&history->store, count * sizeof(quern__page)), count};
+    return out_pages->list != 0;
+}
+
 typedef struct value_copies {
     quern__history *history;
     quern__page *next;
@@ -209,7 +229,7 @@ static quern_result copy_values(void *argument, quern__command_batch *batch)
     return QUERN_OK;
 }
 
-quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot)
+static quern_result build_commands(quern__history *history, quern__snapshot *snapshot)
 {
     uint32_t page_count = 0;
     quern__byte_writer measure = {.capacity = SIZE_MAX};
@@ -218,8 +238,7 @@ quern_result quern__build_commands(quern__history *history, quern__snapshot *sna
     quern_result result = visit_all_batches(history, check_batch, &page_count);
     if (result != QUERN_OK) return result;
     snapshot->commands = quern__page_allocate(&history->store, sizeof(uint64_t) + measure.count);
-    if (snapshot->commands == 0 ||
-        !quern__value_pages_allocate(history, page_count, &snapshot->command_values))
+    if (snapshot->commands == 0 || !allocate_value_pages(history, page_count, &snapshot->command_values))
         return quern__history_fail_memory("waiting commands");
     quern__byte_writer writer = quern__page_writer(&history->store, snapshot->commands);
     quern__write_u64(&writer, recorder_count);
@@ -321,7 +340,7 @@ static size_t rebuilt_bytes(uint32_t count)
     return count * sizeof(struct quern__rebuilt_recorder);
 }
 
-quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot)
+static quern_result prepare_commands(quern__history *history, const quern__snapshot *snapshot)
 {
     if (snapshot->commands == 0) return QUERN_OK;
     quern__storage *storage = &history->world->storage;
@@ -341,7 +360,7 @@ quern_result quern__prepare_commands(quern__history *history, const quern__snaps
     return result;
 }
 
-void quern__undo_commands(quern__history *history)
+static void undo_commands(quern__history *history)
 {
     const quern_allocator *allocator = &history->world->storage.allocator;
     for (uint32_t i = 0; i < history->rebuilt_count; i++)
@@ -352,7 +371,7 @@ void quern__undo_commands(quern__history *history)
     history->rebuilt_count = 0;
 }
 
-void quern__restore_commands(quern__history *history)
+static void restore_commands(quern__history *history)
 {
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
@@ -377,7 +396,7 @@ void quern__restore_commands(quern__history *history)
         memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
         memcpy(&made->streams, &old.streams, sizeof old.streams);
     }
-    quern__undo_commands(history);
+    undo_commands(history);
 }
 
 /* ------------------------------------------------------------------------------------------- events */
@@ -433,7 +452,7 @@ static void write_readers(const quern__channel *channel, quern__byte_writer *wri
     }
 }
 
-void quern__events_write(const quern_world *world, quern__byte_writer *writer)
+static void write_events(const quern_world *world, quern__byte_writer *writer)
 {
     quern__write_u64(writer, channel_count(world));
     for (uint32_t i = 0; i < channel_count(world); i++) {
@@ -470,7 +489,7 @@ static quern_result copy_channel(quern__history *history, const quern__channel *
     return QUERN_OK;
 }
 
-quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages)
+static quern_result save_event_values(quern__history *history, quern__value_pages *out_pages)
 {
     uint32_t page_count = 0;
     quern_result result = QUERN_OK;
@@ -481,7 +500,7 @@ quern_result quern__events_save_values(quern__history *history, quern__value_pag
         page_count += waiting_count(channel);
     }
     if (result != QUERN_OK || page_count == 0) return result;
-    if (!quern__value_pages_allocate(history, page_count, out_pages))
+    if (!allocate_value_pages(history, page_count, out_pages))
         return quern__history_fail_memory("waiting events");
     quern__page *next = quern__pages_in(history, out_pages->list);
     for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
@@ -506,7 +525,7 @@ static bool reserve_blocks(const quern__channel *channel, uint32_t batch_count, 
     return true;
 }
 
-quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
+static quern_result prepare_events(quern_world *world, quern__event_block **blocks,
                                    quern__byte_reader *reader)
 {
     const uint32_t count = (uint32_t)quern__read_u64(reader);
@@ -572,7 +591,7 @@ static void restore_batches(quern__channel *channel, uint32_t batch_count, value
 }
 
 /* Restores all channels. Channels that are newer than the snapshot become empty. */
-void quern__events_restore(quern__history *history, const quern__value_pages *pages,
+static void restore_events(quern__history *history, const quern__value_pages *pages,
                            quern__byte_reader *reader)
 {
     const quern_world *world = history->world;
@@ -622,7 +641,7 @@ static quern_result check_subscription(const quern__subscription *subscription)
                        "cannot copy them: run the reactions first (quern_world_react, or run a frame)");
 }
 
-quern_result quern__reactions_check_savable(const quern__storage *storage)
+static quern_result check_reactions(const quern__storage *storage)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
@@ -659,7 +678,7 @@ static void read_old_value(void *argument, const quern__old_column *column, char
 /* -------------------------------------------------------------------------------------------- saving */
 
 /* Writes the reactions, then all subscriptions. */
-void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
+static void write_reactions(const quern__storage *storage, quern__byte_writer *writer)
 {
     const quern__reactions *reactions = storage->reactions;
     uint32_t count = 0;
@@ -714,7 +733,7 @@ static quern__subscription *subscription_of(const quern__storage *storage,
     return reaction != NULL ? quern__find_subscription(archetype, reaction) : NULL;
 }
 
-quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
+static quern_result prepare_reactions(quern__storage *storage, quern__archetype *const *archetypes,
                                       quern__byte_reader *reader)
 {
     quern__read_items(reader, (size_t)quern__read_u64(reader), sizeof(saved_reaction));
@@ -751,7 +770,7 @@ static void clear_reactions(const quern__storage *storage)
     }
 }
 
-void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)
+static void restore_reactions(quern__storage *storage, quern__byte_reader *reader)
 {
     quern__reactions *reactions = storage->reactions;
     clear_reactions(storage);
@@ -784,4 +803,65 @@ void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reade
     for (uint32_t i = 0; i < reactions->list.count; i++)
         if (reactions->list.items[i] != NULL && !reactions->list.items[i]->is_in_frame)
             quern__reaction_add_present(reactions->list.items[i], NULL);
+}
+
+/* -------------------------------------------------------------------------------------------- all of it */
+
+/* One page has the changes not yet reported to reactions, the waiting events, and some numbers. Waiting commands have a
+ * page of their own. */
+
+static void write_world_state(const quern_world *world, quern__byte_writer *writer)
+{
+    write_reactions(&world->storage, writer);
+    write_events(world, writer);
+    quern__write_u64(writer, world->next_serial);
+    quern__write_u64(writer, world->next_visit);
+    quern__write_u64(writer, world->visit_count);
+}
+
+quern_result quern__build_world_state(quern__history *history, quern__snapshot *snapshot)
+{
+    const quern_world *world = history->world;
+    quern_result result = check_reactions(&world->storage);
+    if (result == QUERN_OK) result = save_event_values(history, &snapshot->event_values);
+    if (result != QUERN_OK) return result;
+    quern__byte_writer measure = {.capacity = SIZE_MAX};
+    write_world_state(world, &measure);
+    snapshot->world_state = quern__page_allocate(&history->store, measure.count);
+    if (snapshot->world_state == 0) return quern__history_fail_memory("pending reactions and events");
+    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->world_state);
+    write_world_state(world, &writer);
+    assert(!writer.has_failed);
+    return build_commands(history, snapshot);
+}
+
+quern_result quern__prepare_world_state(quern__history *history, const quern__snapshot *snapshot,
+                                        quern__archetype *const *archetypes)
+{
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->world_state);
+    quern_result result = prepare_reactions(&history->world->storage, archetypes, &reader);
+    if (result == QUERN_OK) result = prepare_events(history->world, &history->event_blocks, &reader);
+    return result == QUERN_OK ? prepare_commands(history, snapshot) : result;
+}
+
+void quern__undo_world_state(quern__history *history)
+{
+    quern__packing_undo(history->world, &history->event_blocks);
+    undo_commands(history);
+}
+
+void quern__restore_world_state(quern__history *history, const quern__snapshot *snapshot)
+{
+    quern_world *world = history->world;
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->world_state);
+    restore_reactions(&world->storage, &reader);
+    restore_events(history, &snapshot->event_values, &reader);
+    world->next_serial = quern__read_u64(&reader);
+    world->next_visit = (uint32_t)quern__read_u64(&reader);
+    world->visit_count = quern__read_u64(&reader);
+    assert(!reader.has_failed);
+    restore_commands(history);
+    world->restore_count++;
+    for (quern__query *query = world->storage.first_query; query != NULL; query = query->next)
+        if (query->world != NULL) query->seen_version = 0;
 }

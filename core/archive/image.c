@@ -3,7 +3,7 @@
 /* Reads and checks an archive (image.h): slots and names, links and edges, archetypes and rows, then the consistency of all
  * of them. The bytes may be forged. */
 
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 
 #include "core/relations/relation_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 
 #include "core/base/base_internal.h"
 #include "core/storage/change.h"

@@ -15,7 +15,7 @@
  * The bytes may be forged. Each part is read twice: `prepare` checks it completely and reserves memory, `restore`
  * reads it again and relies on that. */
 
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 #include "core/base/bytes.h"
 #include "core/events/event_internal.h"
 #include "core/query/query_internal.h"

@@ -399,7 +399,7 @@ typedef struct quern__image {
     const quern_load_def *def;
     quern_load_report *report;
     quern_world *world;
-    quern_allocator allocator; /* of everything that quern__image_release releases */
+    quern_allocator allocator; /* of everything of the image */
     quern__archive_blocks blocks;
     quern__world_section head;
     bool has_end_section; /* whether the END section was parsed */
@@ -437,25 +437,13 @@ typedef enum quern__archived_slot_state {
 } quern__archived_slot_state;
 
 /* Reads and checks an archive. The world does not change, except that built-in components may be
- * registered. Errors: as quern_world_load. quern__image_release must be called in any case; it releases everything
- * except the types. */
+ * registered. Errors: as quern_world_load; the caller releases the image in any case. */
 quern_result quern__image_read(quern__image *image, quern_source source);
-void quern__image_release(quern__image *image);
-
-/* Releases the types except the first kept_count. */
-void quern__archived_types_release(quern__archived_types *types, uint32_t kept_count,
-                                   const quern_allocator *allocator);
-
 /* quern__image_parse_* parses and checks one section. check_consistency compares all sections with each
  * other. */
 quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *payload);
-
-/* Checks that loading gives exactly the saved world, as restoring the state of schedules requires: the world never
- * had an entity, and has all types in the same order and with the same layouts. Errors: INVALID_ARGUMENT,
- * LAYOUT_MISMATCH. */
-quern_result quern__image_check_exact(const quern__image *image);
 
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);

@@ -42,6 +42,45 @@ static bool append(quern_delta *delta, const quern_delta_batch *batch)
     return true;
 }
 
+/* Returns the handle of the entity that occupies the slot in the snapshot. Precondition: the slot is
+ * alive. */
+quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
+                                 uint32_t slot);
+
+static quern_entity saved_entity(const quern__history *history, const quern__snapshot *snapshot,
+                                 uint32_t slot)
+{
+    const quern__page group = quern__pages_in(history, snapshot->slots.groups)[slot / QUERN__SLOT_GROUP];
+    const quern__saved_slot *slots =
+        (const quern__saved_slot *)(const void *)quern__page_memory(&history->store, group);
+    return (quern_entity){(uint64_t)slots[slot % QUERN__SLOT_GROUP].handle_high << 32 | slot};
+}
+
+/* Whether the entity is alive in the snapshot. */
+static bool is_alive_in(const quern__history *history, const quern__snapshot *snapshot, quern_entity entity)
+{
+    const uint32_t slot = quern_entity_index(entity);
+    if (slot >= snapshot->slots.slot_count) return false;
+    const quern__page group = quern__pages_in(history, snapshot->slots.groups)[slot / QUERN__SLOT_GROUP];
+    if (group == 0) return false;
+    const quern__saved_slot *slots =
+        (const quern__saved_slot *)(const void *)quern__page_memory(&history->store, group);
+    const quern__saved_slot *saved = &slots[slot % QUERN__SLOT_GROUP];
+    return saved->next == QUERN__SAVED_ALIVE && saved->handle_high == entity.bits >> 32;
+}
+
+/* Whether the entity in the slot is a target of the relation with this index. */
+static bool has_children_in(const quern__history *history, const quern__snapshot *snapshot,
+                            uint32_t relation_index, uint32_t slot)
+{
+    const quern__saved_links saved = quern__saved_links_of(history, snapshot, relation_index);
+    const quern__page page = quern__saved_group(history, &saved, slot / QUERN__LINK_GROUP);
+    if (page == 0) return false;
+    const quern__link_node *node =
+        (const quern__link_node *)(const void *)quern__page_memory(&history->store, page);
+    return node[slot % QUERN__LINK_GROUP].count > 0;
+}
+
 /* -------------------------------------------------------------------------------------------- limit */
 
 /* The part of two snapshots that a delta compares. A *member* of a snapshot is an entity that the query of the limit
@@ -101,8 +140,7 @@ static bool any_crosses(const quern__history *history, const quern__snapshot *sn
     for (size_t i = 0; i < word_count; i++)
         for (uint64_t left = members[i] & ~other_members[i]; left != 0;) {
             const uint32_t slot = (uint32_t)i * 64 + quern__bitset_pop_lowest(&left);
-            if (quern__saved_is_alive(history, other, quern__saved_entity(history, snapshot, slot)))
-                return true;
+            if (is_alive_in(history, other, saved_entity(history, snapshot, slot))) return true;
         }
     return false;
 }
@@ -455,11 +493,10 @@ static bool may_be_retargeted(const component_diff *it, uint32_t i)
     const quern_delta *delta = it->delta;
     quern_entity target;
     memcpy(&target, it->from.values + (size_t)i * sizeof target, sizeof target);
-    return quern__saved_is_alive(delta->history, &delta->to, target) &&
+    return is_alive_in(delta->history, &delta->to, target) &&
            limit_has(delta->limit->to_members, quern_entity_index(target)) &&
-           !(it->relation->has_levels &&
-             quern__saved_has_children(delta->history, &delta->to, it->relation->index,
-                                       quern_entity_index(it->handles[i])));
+           !(it->relation->has_levels && has_children_in(delta->history, &delta->to, it->relation->index,
+                                                         quern_entity_index(it->handles[i])));
 }
 
 static bool is_changed_in_one_step(const component_diff *it, uint32_t i)
@@ -667,8 +704,8 @@ static void append_edge(const edge_diff *it, edge_list *list, const quern__snaps
                         uint32_t source, uint32_t target)
 {
     if (list->sources != NULL) {
-        list->sources[list->count] = quern__saved_entity(it->history, snapshot, source);
-        list->targets[list->count] = quern__saved_entity(it->history, snapshot, target);
+        list->sources[list->count] = saved_entity(it->history, snapshot, source);
+        list->targets[list->count] = saved_entity(it->history, snapshot, target);
     }
     list->count++;
 }
@@ -676,8 +713,8 @@ static void append_edge(const edge_diff *it, edge_list *list, const quern__snaps
 /* Whether the slot, which is alive in both snapshots, has the same entity in both. */
 static bool is_same_entity(const edge_diff *it, uint32_t slot)
 {
-    return quern_entity_equal(quern__saved_entity(it->history, it->from, slot),
-                              quern__saved_entity(it->history, it->to, slot));
+    return quern_entity_equal(saved_entity(it->history, it->from, slot),
+                              saved_entity(it->history, it->to, slot));
 }
 
 /* Whether both ends of an edge of a snapshot are members of it. */
@@ -707,10 +744,13 @@ static void compare_targets(edge_diff *it, uint32_t source, quern__edge_range fr
 static void compare_relation(edge_diff *it, uint32_t index)
 {
     it->removed.count = it->added.count = 0;
-    const uint32_t count = quern__saved_group_count(it->history, it->from, it->to, index);
-    for (uint32_t group = 0; group < count; group++) {
-        const quern__page from = quern__saved_group(it->history, it->from, index, group),
-                          to = quern__saved_group(it->history, it->to, index, group);
+    const quern__saved_links from_links = quern__saved_links_of(it->history, it->from, index),
+                             to_links = quern__saved_links_of(it->history, it->to, index);
+    const uint32_t page_count =
+        from_links.page_count > to_links.page_count ? from_links.page_count : to_links.page_count;
+    for (uint32_t group = 0; group < page_count * QUERN__GROUPS_IN_PAGE; group++) {
+        const quern__page from = quern__saved_group(it->history, &from_links, group),
+                          to = quern__saved_group(it->history, &to_links, group);
         for (uint32_t i = 0; (from != to || it->limit->crosses) && i < QUERN__EDGE_GROUP; i++)
             compare_targets(it, group * QUERN__EDGE_GROUP + i, quern__saved_edge_set(it->history, from, i),
                             quern__saved_edge_set(it->history, to, i));
@@ -839,9 +879,9 @@ static owned_name name_at(const quern_delta *delta, const quern__snapshot *snaps
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
     reader.at = item->pointer;
     const quern__saved_name name = quern__read_saved_name(&reader);
-    return (owned_name){.entity = quern__saved_entity(history, snapshot, name.slot),
+    return (owned_name){.entity = saved_entity(history, snapshot, name.slot),
                         .parent = name.parent != QUERN__SLOT_NONE
-                                      ? quern__saved_entity(history, snapshot, name.parent)
+                                      ? saved_entity(history, snapshot, name.parent)
                                       : quern_entity_null(),
                         .text = is_left_out(delta, snapshot, name.slot, name.parent) ? NULL : name.text};
 }

@@ -223,6 +223,18 @@ static bool is_component_end(const void *list, uint32_t i)
     return ((const quern_component *)list)[i].bits == 0;
 }
 
+quern_result quern__delta_check_components(const quern_world *world, const quern_component *list)
+{
+    uint32_t count;
+    quern_result result =
+        quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, is_component_end, "component", NULL, &count);
+    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
+        result = quern__components_check(&world->storage.components, list[i]);
+        if (result != QUERN_OK) quern__message_add_element(result, "component", i);
+    }
+    return result;
+}
+
 static quern_result check_and_write(const quern_delta *delta, const quern_delta_write_def *def,
                                     quern_sink sink)
 {
@@ -231,15 +243,8 @@ static quern_result check_and_write(const quern_delta *delta, const quern_delta_
                         .def = def != NULL ? def : &zero,
                         .world = delta->history->world,
                         .first_handle_high = delta->history->world->storage.entities.first_handle_high};
-    uint32_t count;
     quern_result result = quern__world_check_unlocked(it.world, "quern_delta_write");
-    if (result == QUERN_OK)
-        result = quern__list_count(it.def->components, QUERN_MAX_DELTA_COMPONENTS, is_component_end,
-                                   "component", NULL, &count);
-    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
-        result = quern__components_check(&it.world->storage.components, it.def->components[i]);
-        if (result != QUERN_OK) quern__message_add_element(result, "component", i);
-    }
+    if (result == QUERN_OK) result = quern__delta_check_components(it.world, it.def->components);
     if (result == QUERN_OK && !IS_NATIVE)
         result = quern__fail(
             QUERN_ERROR_UNAVAILABLE,

@@ -208,13 +208,6 @@ void quern__history_set_base(quern__history *history, const quern__snapshot *sna
         quern__relation_clear_touched(storage->relations->list.items[k]);
 }
 
-static void drop_oldest(quern__history *history)
-{
-    quern__snapshot_release(history, quern__history_frame(history, 0));
-    if (++history->first_frame == history->frame_capacity) history->first_frame = 0;
-    history->frame_count--;
-}
-
 static void drop_newest(quern__history *history)
 {
     quern__snapshot_release(history, quern__history_frame(history, --history->frame_count));
@@ -297,7 +290,11 @@ void quern__history_add_frame(quern__history *history, const quern__snapshot *sn
     while (history->frame_count > 0 &&
            quern__history_frame(history, history->frame_count - 1)->frame >= snapshot->frame)
         drop_newest(history);
-    if (history->frame_count == history->frame_capacity) drop_oldest(history);
+    if (history->frame_count == history->frame_capacity) { /* drops the oldest */
+        quern__snapshot_release(history, quern__history_frame(history, 0));
+        if (++history->first_frame == history->frame_capacity) history->first_frame = 0;
+        history->frame_count--;
+    }
     *quern__history_frame(history, history->frame_count++) = *snapshot;
 }
 

@@ -169,6 +169,15 @@ typedef struct quern__edge_restore {
     quern__edge_node node;
 } quern__edge_restore;
 
+typedef struct quern__saved_slot {
+    uint32_t handle_high;
+    uint32_t next; /* next free slot, as in the record of a free slot, or QUERN__SAVED_ALIVE */
+} quern__saved_slot;
+
+/* Value of `next` for an alive slot. No slot has this number. */
+#define QUERN__SAVED_ALIVE (QUERN__SLOT_NONE - 1)
+_Static_assert(QUERN_MAX_ENTITIES < QUERN__SAVED_ALIVE, "no slot has this number");
+
 /* The entity slots of a snapshot, in groups of QUERN__SLOT_GROUP. A group has no page if the
  * world lacks its page of records. */
 typedef struct quern__saved_slots {
@@ -347,20 +356,6 @@ static inline uint32_t quern__saved_row_count(const quern__saved_archetype *save
     return (uint32_t)(saved->row_count - (uint64_t)slot * saved->row_capacity);
 }
 
-/* Returns the handle of the entity that occupies the slot in the snapshot. Precondition: the slot is
- * alive. */
-quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
-                                 uint32_t slot);
-
-/* Whether the entity is alive in the snapshot. */
-bool quern__saved_is_alive(const quern__history *history, const quern__snapshot *snapshot,
-                           quern_entity entity);
-
-/* Whether the entity in the slot is a target of the relation. relation_index is its index in the
- * registry. */
-bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
-                               uint32_t relation_index, uint32_t slot);
-
 /* One name in a snapshot's page of names. The page begins with the number of names. */
 typedef struct quern__saved_name {
     uint32_t slot, parent;
@@ -368,23 +363,13 @@ typedef struct quern__saved_name {
     const char *text;
 } quern__saved_name;
 
-quern__saved_name quern__read_saved_name(quern__byte_reader *reader);
-
-/* Returns what the base contains of an archetype of the world, or NULL. Call it for the archetypes of
- * the world in their order, with *index = 0 at first. If an archetype is returned, *index becomes 1 +
- * its index in the base; otherwise *index is unchanged. Archetypes of the base that the world no longer
- * has are skipped. */
-static inline quern__saved_archetype *quern__find_base_archetype(const quern__history *history,
-                                                                 const quern__archetype *archetype,
-                                                                 uint32_t *index)
+static inline quern__saved_name quern__read_saved_name(quern__byte_reader *reader)
 {
-    for (uint32_t i = *index; history->base.archetypes != 0 && i < history->base.archetype_count; i++) {
-        quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->base, i);
-        if (saved->identity != archetype->identity) continue;
-        *index = i + 1;
-        return saved;
-    }
-    return NULL;
+    const uint64_t slots = quern__read_u64(reader);
+    const uint32_t length = (uint32_t)quern__read_u64(reader);
+    const char *text = quern__read_in_place(reader, (size_t)length + 1);
+    assert(text != NULL);
+    return (quern__saved_name){(uint32_t)slots, (uint32_t)(slots >> 32), length, text};
 }
 
 /* Makes the snapshot the base for later comparisons, clears all modification marks and advances the
@@ -427,13 +412,29 @@ static inline quern__edge_range quern__saved_edge_set(const quern__history *hist
                                head->first[set + 1] - head->first[set]};
 }
 
-/* Returns the page of a group of the relation in a snapshot; 0: none. */
-quern__page quern__saved_group(const quern__history *history, const quern__snapshot *snapshot,
-                               uint32_t relation_index, uint32_t group);
+enum { QUERN__GROUPS_IN_PAGE = QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP };
 
-/* Returns a number of groups that is enough for both snapshots. */
-uint32_t quern__saved_group_count(const quern__history *history, const quern__snapshot *a,
-                                  const quern__snapshot *b, uint32_t relation_index);
+static inline quern__saved_links *quern__saved_links_in(const quern__history *history,
+                                                        const quern__snapshot *snapshot)
+{
+    return (quern__saved_links *)(void *)quern__page_memory(&history->store, snapshot->relations);
+}
+
+/* Returns the saved links of the i-th relation; none if the relation is newer than the snapshot. */
+static inline quern__saved_links quern__saved_links_of(const quern__history *history,
+                                                       const quern__snapshot *snapshot, uint32_t i)
+{
+    return i < snapshot->relation_count ? quern__saved_links_in(history, snapshot)[i]
+                                        : (quern__saved_links){0};
+}
+
+static inline quern__page quern__saved_group(const quern__history *history, const quern__saved_links *saved,
+                                             uint32_t group)
+{
+    return group < saved->page_count * QUERN__GROUPS_IN_PAGE
+               ? quern__pages_in(history, saved->groups)[group]
+               : 0;
+}
 
 /* ------------------------------------------------------------------------------------------ deltas */
 
@@ -468,6 +469,9 @@ static inline bool quern__delta_lists(const quern_component *list, quern_compone
         if (list[i].bits == component.bits) return true;
     return false;
 }
+
+/* Checks a list of components, which a component of 0 ends. Errors: LIMIT, UNKNOWN_COMPONENT. */
+quern_result quern__delta_check_components(const quern_world *world, const quern_component *list);
 
 /* The head of a delta as bytes: see delta_bytes.c. */
 #define QUERN__DELTA_MAGIC "QUERNDLT"

@@ -124,15 +124,6 @@ static bool add_transfer(quern__history *history, char *target, const char *sour
 
 /* A saved slot contains the generation, and either that the slot is alive or the next free slot. The rows of alive
  * entities are found in the chunks. */
-typedef struct saved_slot {
-    uint32_t handle_high;
-    uint32_t next; /* next free slot, as in the record of a free slot, or ALIVE */
-} saved_slot;
-
-/* Value of `next` for an alive slot. No slot has this number. */
-#define ALIVE (QUERN__SLOT_NONE - 1)
-_Static_assert(QUERN_MAX_ENTITIES < ALIVE, "no slot has this number");
-
 static uint32_t group_count(uint32_t slot_count)
 {
     return (uint32_t)(((uint64_t)slot_count + QUERN__SLOT_GROUP - 1) / QUERN__SLOT_GROUP);
@@ -151,20 +142,21 @@ static uint32_t slots_in(uint32_t slot_count, uint32_t group)
     return left < QUERN__SLOT_GROUP ? left : (uint32_t)QUERN__SLOT_GROUP;
 }
 
-static void copy_group(const quern__entities *entities, uint32_t group, saved_slot *slots)
+static void copy_group(const quern__entities *entities, uint32_t group, quern__saved_slot *slots)
 {
     const uint32_t count = slots_in(entities->slot_count, group);
     const quern__record *records = quern__entities_record(entities, group * QUERN__SLOT_GROUP);
     for (uint32_t i = 0; i < count; i++)
-        slots[i] = (saved_slot){records[i].handle_high,
-                                records[i].location != 0 ? ALIVE : records[i].archetype_number};
+        slots[i] = (quern__saved_slot){records[i].handle_high, records[i].location != 0
+                                                                   ? QUERN__SAVED_ALIVE
+                                                                   : records[i].archetype_number};
 }
 
 /* Whether the page equals the slots of the group in the world. For builds with checks. */
 static inline bool page_equals_slots(const quern__history *history, uint32_t group, quern__page page)
 {
     const quern__entities *entities = &history->world->storage.entities;
-    saved_slot now[QUERN__SLOT_GROUP];
+    quern__saved_slot now[QUERN__SLOT_GROUP];
     copy_group(entities, group, now);
     return memcmp(now, quern__page_memory(&history->store, page),
                   slots_in(entities->slot_count, group) * sizeof *now) == 0;
@@ -197,9 +189,9 @@ static quern_result build_slots(quern__history *history, quern__snapshot *snapsh
             page = quern__page_acquire(&history->store, quern__pages_in(history, base->groups)[i]);
             assert(page_equals_slots(history, i, page));
         } else {
-            page = quern__page_allocate(&history->store, QUERN__SLOT_GROUP * sizeof(saved_slot));
+            page = quern__page_allocate(&history->store, QUERN__SLOT_GROUP * sizeof(quern__saved_slot));
             if (page == 0) return quern__history_fail_memory("slots of entities");
-            copy_group(entities, i, (saved_slot *)(void *)quern__page_memory(&history->store, page));
+            copy_group(entities, i, (quern__saved_slot *)(void *)quern__page_memory(&history->store, page));
         }
         quern__pages_in(history, slots->groups)[i] = page;
     }
@@ -211,26 +203,6 @@ static void release_slots(quern__history *history, const quern__snapshot *snapsh
     const quern__page *groups = quern__pages_in(history, snapshot->slots.groups);
     for (uint32_t i = 0; i < snapshot->slots.group_count; i++)
         quern__page_release(&history->store, groups[i]);
-}
-
-quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
-                                 uint32_t slot)
-{
-    const quern__page group = quern__pages_in(history, snapshot->slots.groups)[slot / QUERN__SLOT_GROUP];
-    const saved_slot *slots = (const saved_slot *)(const void *)quern__page_memory(&history->store, group);
-    return (quern_entity){(uint64_t)slots[slot % QUERN__SLOT_GROUP].handle_high << 32 | slot};
-}
-
-bool quern__saved_is_alive(const quern__history *history, const quern__snapshot *snapshot,
-                           quern_entity entity)
-{
-    const uint32_t slot = quern_entity_index(entity);
-    if (slot >= snapshot->slots.slot_count) return false;
-    const quern__page group = quern__pages_in(history, snapshot->slots.groups)[slot / QUERN__SLOT_GROUP];
-    if (group == 0) return false;
-    const saved_slot *slots = (const saved_slot *)(const void *)quern__page_memory(&history->store, group);
-    const saved_slot *saved = &slots[slot % QUERN__SLOT_GROUP];
-    return saved->next == ALIVE && saved->handle_high == entity.bits >> 32;
 }
 
 static quern_result prepare_slots(quern__history *history, const quern__snapshot *snapshot)
@@ -257,13 +229,13 @@ static void restore_slots(quern__history *history, const quern__snapshot *snapsh
         if (i < base->group_count && base_groups[i] == groups[i] &&
             !is_touched(entities->modified.items, i))
             continue;
-        const saved_slot *saved =
-            (const saved_slot *)(void *)quern__page_memory(&history->store, groups[i]);
+        const quern__saved_slot *saved =
+            (const quern__saved_slot *)(void *)quern__page_memory(&history->store, groups[i]);
         quern__record *records = quern__entities_record(entities, i * QUERN__SLOT_GROUP);
         const uint32_t count = slots_in(slots->slot_count, i);
         /* An alive entity keeps the location in its record; restoring rows changes it if the row is different. */
         for (uint32_t k = 0; k < count; k++)
-            if (saved[k].next == ALIVE)
+            if (saved[k].next == QUERN__SAVED_ALIVE)
                 records[k].handle_high = saved[k].handle_high;
             else
                 records[k] =
@@ -278,6 +250,22 @@ static void restore_slots(quern__history *history, const quern__snapshot *snapsh
 }
 
 /* ------------------------------------------------------------------------------------ saving archetypes */
+
+/* Returns what the base contains of an archetype of the world, or NULL. Call it for the archetypes of
+ * the world in their order, with *index = 0 at first. If an archetype is returned, *index becomes 1 +
+ * its index in the base; otherwise *index is unchanged. Archetypes of the base that the world no longer
+ * has are skipped. */
+static quern__saved_archetype *find_base_archetype(const quern__history *history,
+                                                   const quern__archetype *archetype, uint32_t *index)
+{
+    for (uint32_t i = *index; history->base.archetypes != 0 && i < history->base.archetype_count; i++) {
+        quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->base, i);
+        if (saved->identity != archetype->identity) continue;
+        *index = i + 1;
+        return saved;
+    }
+    return NULL;
+}
 
 /* An archetype that is being saved. */
 typedef struct archetype_save {
@@ -490,7 +478,7 @@ static quern_result build_archetypes(quern__history *history, quern__snapshot *s
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
-        const quern__saved_archetype *base = quern__find_base_archetype(history, archetype, &cursor);
+        const quern__saved_archetype *base = find_base_archetype(history, archetype, &cursor);
         quern__page page = 0;
         if (!QUERN_CHECKS && is_unchanged(history, archetype, base))
             page = quern__page_acquire(&history->store,
@@ -557,7 +545,7 @@ static quern_result find_targets(restore *it)
     uint32_t index = 0;
     it->order_differs = storage->archetypes.count != count;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        base_list(it)[i] = quern__find_base_archetype(it->history, storage->archetypes.items[i], &index);
+        base_list(it)[i] = find_base_archetype(it->history, storage->archetypes.items[i], &index);
     for (uint32_t i = 0; i < count; i++) {
         const quern__saved_archetype *saved = quern__saved_archetype_at(it->history, it->snapshot, i);
         quern__archetype *archetype = i < storage->archetypes.count ? storage->archetypes.items[i] : NULL;
@@ -783,47 +771,12 @@ static void restore_rows(const restore *it)
 /* Saves and restores the links and edges of all relations, in groups of slots. A relation that is newer than
  * the snapshot has no links and edges after a restore. */
 
-enum {
-    GROUPS_IN_PAGE = QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP,
-    GROUP_BYTES = QUERN__LINK_GROUP * sizeof(quern__link_node)
-};
+enum { GROUP_BYTES = QUERN__LINK_GROUP * sizeof(quern__link_node) };
 
-_Static_assert(GROUPS_IN_PAGE == 64, "a word has the marks of a page");
+_Static_assert(QUERN__GROUPS_IN_PAGE == 64, "a word has the marks of a page");
 _Static_assert((int)QUERN__EDGE_GROUP == (int)QUERN__LINK_GROUP &&
                    (int)QUERN__EDGE_PAGE_SLOTS == (int)QUERN__LINK_PAGE_SLOTS,
                "links and edges have the same groups");
-
-static quern__saved_links *saved_links(const quern__history *history, const quern__snapshot *snapshot)
-{
-    return (quern__saved_links *)(void *)quern__page_memory(&history->store, snapshot->relations);
-}
-
-/* Returns the saved links of the i-th relation; none if the relation is newer than the snapshot. */
-static quern__saved_links links_of(const quern__history *history, const quern__snapshot *snapshot,
-                                   uint32_t i)
-{
-    return i < snapshot->relation_count ? saved_links(history, snapshot)[i] : (quern__saved_links){0};
-}
-
-static quern__page group_of(const quern__history *history, const quern__saved_links *saved, uint32_t group)
-{
-    return group < saved->page_count * GROUPS_IN_PAGE ? quern__pages_in(history, saved->groups)[group] : 0;
-}
-
-quern__page quern__saved_group(const quern__history *history, const quern__snapshot *snapshot,
-                               uint32_t relation_index, uint32_t group)
-{
-    const quern__saved_links saved = links_of(history, snapshot, relation_index);
-    return group_of(history, &saved, group);
-}
-
-uint32_t quern__saved_group_count(const quern__history *history, const quern__snapshot *a,
-                                  const quern__snapshot *b, uint32_t relation_index)
-{
-    const uint32_t pages_in_a = links_of(history, a, relation_index).page_count,
-                   pages_in_b = links_of(history, b, relation_index).page_count;
-    return (pages_in_a > pages_in_b ? pages_in_a : pages_in_b) * GROUPS_IN_PAGE;
-}
 
 static quern__link_node *group_at(const quern__links *links, uint32_t group)
 {
@@ -862,9 +815,9 @@ static quern_result build_group(quern__history *history, const quern__relation *
 {
     const quern__links *links = &relation->links;
     const quern__edges *edges = &relation->edges;
-    const quern__page known = group_of(history, base, group);
-    if (relation->is_many ? edges->pages.items[group / GROUPS_IN_PAGE] == NULL
-                          : links->pages.items[group / GROUPS_IN_PAGE] == NULL)
+    const quern__page known = quern__saved_group(history, base, group);
+    if (relation->is_many ? edges->pages.items[group / QUERN__GROUPS_IN_PAGE] == NULL
+                          : links->pages.items[group / QUERN__GROUPS_IN_PAGE] == NULL)
         return QUERN_OK;
     if (known != 0 && !is_touched(relation->is_many ? edges->touched.items : links->touched.items, group)) {
         assert(relation->is_many ? saved_edges_equal(history, edges, group, known)
@@ -908,13 +861,13 @@ static quern_result build_links(quern__history *history, quern__snapshot *snapsh
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < relation_count && result == QUERN_OK; i++) {
         const quern__relation *relation = history->world->storage.relations->list.items[i];
-        const quern__saved_links base = links_of(history, &history->base, i);
+        const quern__saved_links base = quern__saved_links_of(history, &history->base, i);
         const uint32_t page_count =
             relation->is_many ? relation->edges.pages.count : relation->links.pages.count;
-        const uint32_t count = page_count * GROUPS_IN_PAGE;
+        const uint32_t count = page_count * QUERN__GROUPS_IN_PAGE;
         const quern__page groups = quern__page_allocate_zeros(&history->store, count * sizeof(quern__page));
         if (groups == 0) return quern__history_fail_memory("a list of links");
-        saved_links(history, snapshot)[i] = (quern__saved_links){page_count, groups};
+        quern__saved_links_in(history, snapshot)[i] = (quern__saved_links){page_count, groups};
         for (uint32_t group = 0; group < count && result == QUERN_OK; group++) {
             quern__page page = 0;
             result = build_group(history, relation, &base, group, &page);
@@ -927,31 +880,20 @@ static quern_result build_links(quern__history *history, quern__snapshot *snapsh
 static void release_links(quern__history *history, const quern__snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->relation_count; i++) {
-        const quern__saved_links saved = saved_links(history, snapshot)[i];
-        for (uint32_t group = 0; group < saved.page_count * GROUPS_IN_PAGE; group++)
+        const quern__saved_links saved = quern__saved_links_in(history, snapshot)[i];
+        for (uint32_t group = 0; group < saved.page_count * QUERN__GROUPS_IN_PAGE; group++)
             quern__page_release(&history->store, quern__pages_in(history, saved.groups)[group]);
         quern__page_release(&history->store, saved.groups);
     }
-}
-
-bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
-                               uint32_t relation_index, uint32_t slot)
-{
-    const quern__saved_links saved = links_of(history, snapshot, relation_index);
-    const quern__page page = group_of(history, &saved, slot / QUERN__LINK_GROUP);
-    if (page == 0) return false;
-    const quern__link_node *node =
-        (const quern__link_node *)(const void *)quern__page_memory(&history->store, page);
-    return node[slot % QUERN__LINK_GROUP].count > 0;
 }
 
 /* Whether the edges of a group in the world differ from the saved ones, or may do so. */
 static bool has_other_edges(const quern__history *history, const quern__edges *edges,
                             const quern__saved_links *saved, const quern__saved_links *base, uint32_t group)
 {
-    const quern__page page = group_of(history, saved, group);
+    const quern__page page = quern__saved_group(history, saved, group);
     if (!quern__edges_has_page(edges, group * QUERN__EDGE_GROUP)) return page != 0;
-    return page != group_of(history, base, group) || is_touched(edges->touched.items, group);
+    return page != quern__saved_group(history, base, group) || is_touched(edges->touched.items, group);
 }
 
 static bool build_set(quern__history *history, quern__edge_pool *pool, quern__page page, uint32_t set,
@@ -989,14 +931,15 @@ static quern_result prepare_links(quern__history *history, const quern__snapshot
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < snapshot->relation_count; i++) {
         quern__relation *relation = storage->relations->list.items[i];
-        const quern__saved_links saved = links_of(history, snapshot, i);
-        const quern__saved_links base = links_of(history, &history->base, i);
-        for (uint32_t group = 0; group < saved.page_count * GROUPS_IN_PAGE && result == QUERN_OK; group++) {
-            const quern__page page = group_of(history, &saved, group);
+        const quern__saved_links saved = quern__saved_links_of(history, snapshot, i);
+        const quern__saved_links base = quern__saved_links_of(history, &history->base, i);
+        for (uint32_t group = 0; group < saved.page_count * QUERN__GROUPS_IN_PAGE && result == QUERN_OK;
+             group++) {
+            const quern__page page = quern__saved_group(history, &saved, group);
             if (relation->is_many) {
                 if (has_other_edges(history, &relation->edges, &saved, &base, group))
                     result = prepare_edge_group(history, &relation->edges, group, page);
-            } else if (group % GROUPS_IN_PAGE == 0 && page != 0 &&
+            } else if (group % QUERN__GROUPS_IN_PAGE == 0 && page != 0 &&
                        !quern__links_reserve(&relation->links, &storage->allocator,
                                              group * QUERN__LINK_GROUP)) {
                 result = quern__history_fail_memory("the links of entities");
@@ -1011,7 +954,7 @@ static bool clear_edges(const quern__history *history, quern__edges *edges, cons
                         const quern__saved_links *base)
 {
     bool is_other = false;
-    for (uint32_t group = 0; group < edges->pages.count * GROUPS_IN_PAGE; group++) {
+    for (uint32_t group = 0; group < edges->pages.count * QUERN__GROUPS_IN_PAGE; group++) {
         if (!quern__edges_has_page(edges, group * QUERN__EDGE_GROUP) ||
             !has_other_edges(history, edges, saved, base, group))
             continue;
@@ -1027,13 +970,14 @@ static void restore_links(quern__history *history, const quern__snapshot *snapsh
     const quern__relations *relations = history->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
         quern__links *links = &relations->list.items[i]->links;
-        const quern__saved_links saved = links_of(history, snapshot, i);
-        const quern__saved_links base = links_of(history, &history->base, i);
+        const quern__saved_links saved = quern__saved_links_of(history, snapshot, i);
+        const quern__saved_links base = quern__saved_links_of(history, &history->base, i);
         bool is_other = false;
-        for (uint32_t group = 0; group < links->pages.count * GROUPS_IN_PAGE; group++) {
-            if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) continue;
-            const quern__page page = group_of(history, &saved, group);
-            if (page == group_of(history, &base, group) && !is_touched(links->touched.items, group))
+        for (uint32_t group = 0; group < links->pages.count * QUERN__GROUPS_IN_PAGE; group++) {
+            if (links->pages.items[group / QUERN__GROUPS_IN_PAGE] == NULL) continue;
+            const quern__page page = quern__saved_group(history, &saved, group);
+            if (page == quern__saved_group(history, &base, group) &&
+                !is_touched(links->touched.items, group))
                 continue;
             quern__link_node *node = group_at(links, group);
             if (page != 0) memcpy(node, quern__page_memory(&history->store, page), GROUP_BYTES);
@@ -1082,15 +1026,6 @@ static void write_names(const quern__names *names, quern__byte_writer *writer)
             quern__write_u64(writer, length);
             quern__write(writer, name->text, (size_t)length + 1);
         }
-}
-
-quern__saved_name quern__read_saved_name(quern__byte_reader *reader)
-{
-    const uint64_t slots = quern__read_u64(reader);
-    const uint32_t length = (uint32_t)quern__read_u64(reader);
-    const char *text = quern__read_in_place(reader, (size_t)length + 1);
-    assert(text != NULL);
-    return (quern__saved_name){(uint32_t)slots, (uint32_t)(slots >> 32), length, text};
 }
 
 static quern_result build_names(quern__history *history, quern__snapshot *snapshot)

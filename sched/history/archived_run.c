@@ -109,20 +109,17 @@ static quern_result visit_systems(const archived_run *run, system_visit *visit, 
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static bool has_bits(const quern__subscription *subscription)
+/* Whether the subscription has copies, or pending rows. */
+static bool is_written(const quern__subscription *subscription)
 {
     const quern__archetype *archetype = subscription->archetype;
-    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+    if (subscription->removed.count > 0) return true;
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT && subscription->is_pending; kind++) {
         const uint32_t column = find_bit_column(subscription, kind);
         for (uint32_t slot = 0; column != QUERN__NO_BIT_COLUMN && slot < archetype->chunk_count; slot++)
             if (quern__bit_column_count(archetype->row_bits, column, slot) > 0) return true;
     }
     return false;
-}
-
-static bool is_written(const quern__subscription *subscription)
-{
-    return subscription->removed.count > 0 || (subscription->is_pending && has_bits(subscription));
 }
 
 static void write_old_value(void *argument, const quern__old_column *column, char *value)
@@ -306,18 +303,6 @@ static quern_result prepare_system(const archived_run *run, const quern__system 
 
 /* --------------------------------------------------------------------------------------- restoring */
 
-static void restore_handles(const quern__removed *removed, run_reader *reader)
-{
-    for (uint32_t i = 0; i < removed->count; i++) {
-        char *block = removed->blocks.items[i / removed->block_rows];
-        const uint32_t row = i % removed->block_rows;
-        const quern_entity saved = {quern__read_u64(&reader->bytes)};
-        ((quern_entity *)(void *)block)[row] = reader->remap(reader->remap_argument, saved);
-        /* as many changes of one copy each: later changes have greater keys */
-        ((uint64_t *)(void *)(block + removed->keys_offset_bytes))[row] = (uint64_t)i << 32;
-    }
-}
-
 static void restore_old_value(void *argument, const quern__old_column *column, char *value)
 {
     run_reader *reader = argument;
@@ -348,7 +333,14 @@ static void restore_subscription(const quern__system *system, run_reader *reader
     subscription->is_pending = true;
     removed->count = saved.copy_count;
     removed->change = 0; /* no change has the number 0, so the next change sets change_first */
-    if (saved.copy_count > 0) restore_handles(removed, reader);
+    for (uint32_t i = 0; i < removed->count; i++) {
+        char *block = removed->blocks.items[i / removed->block_rows];
+        const uint32_t row = i % removed->block_rows;
+        const quern_entity handle = {quern__read_u64(&reader->bytes)};
+        ((quern_entity *)(void *)block)[row] = reader->remap(reader->remap_argument, handle);
+        /* as many changes of one copy each: later changes have greater keys */
+        ((uint64_t *)(void *)(block + removed->keys_offset_bytes))[row] = (uint64_t)i << 32;
+    }
     for (uint32_t i = 0; i < removed->column_count && saved.copy_count > 0; i++) {
         const quern__removed_column *column = &removed->columns[i];
         const quern__archetype *archetype = removed->archetype;

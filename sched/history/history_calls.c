@@ -263,23 +263,6 @@ uint64_t quern_world_restore_count(const quern_world *world)
 
 /* ------------------------------------------------------------------------------------------- deltas */
 
-static bool is_component_end(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
-static quern_result check_components(const quern_world *world, const quern_component *list)
-{
-    uint32_t count;
-    quern_result result =
-        quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, is_component_end, "component", NULL, &count);
-    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
-        result = quern__components_check(&world->storage.components, list[i]);
-        if (result != QUERN_OK) quern__message_add_element(result, "component", i);
-    }
-    return result;
-}
-
 static quern_result create_delta(quern_history *history, uint64_t from, uint64_t to,
                                  const quern_delta_def *def, quern_delta **out_delta)
 {
@@ -314,7 +297,7 @@ quern_result quern_delta_create_limited(quern_history *history, uint64_t from, u
     QUERN__NEED(out_delta);
     const quern_world *world = history->core.world;
     quern_result result = quern__world_check_unlocked(world, __func__);
-    if (result == QUERN_OK) result = check_components(world, def->components);
+    if (result == QUERN_OK) result = quern__delta_check_components(world, def->components);
     if (result == QUERN_OK && def->query != NULL) {
         /* Checks that the query depends on the components of an entity alone, so that it can be asked
          * about earlier frames. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reads and checks an archive (image.h): slots and names, links and edges, archetypes and rows, then the consistency of all
+/* Reads and checks an archive (archive_internal.h): slots and names, links and edges, archetypes and rows, then the consistency of all
  * of them. The bytes may be forged. */
 
 #include "core/archive/archive_internal.h"

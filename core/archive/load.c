@@ -225,7 +225,7 @@ static quern_result reserve_rows_outside(const quern__image *image,
 
 /* ------------------------------------------------------------------------------------------ loading */
 
-/* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
+/* Loads an archive into a world. The archive is read and checked completely (image.c). Then memory is
  * reserved for all of it. Then it is loaded, which cannot fail. */
 
 /* State of one call of quern_world_load. */

@@ -465,6 +465,7 @@ static void save_column(const saving_state *saving, quern__byte_writer *writer, 
     const size_t size_bytes = type->size_bytes;
     if (size_bytes == 0) return;
     char *const values = quern__write_room(writer, rows->row_count * size_bytes);
+    assert(values != NULL); /* the section has room for all columns */
     char *target = values;
     const quern__archetype *archetype = NULL;
     quern__column_position position = {0};
@@ -1010,37 +1011,6 @@ static quern_result fail_group_memory(const selecting *it)
                        it->archive->entities.count);
 }
 
-static entity_group *find_group(const selecting *it, const saved_components *set, uint64_t hash)
-{
-    const uint64_t *first = quern__map_find(&it->group_of_hash, hash);
-    for (uint64_t number = first != NULL ? *first : 0; number != 0;) {
-        entity_group *group = &it->groups.items[number - 1];
-        if (group->set.component_count == set->component_count &&
-            memcmp(group->set.component_indices, set->component_indices, indices_bytes(set)) == 0)
-            return group;
-        number = group->next;
-    }
-    return NULL;
-}
-
-static entity_group *add_group(selecting *it, const saved_components *set, uint64_t hash)
-{
-    const quern_allocator *allocator = &it->saving->allocator;
-    if (!quern__array_reserve(allocator, &it->groups, it->groups.count + 1) ||
-        !quern__map_reserve(&it->group_of_hash, allocator, it->group_of_hash.count + 1))
-        return NULL;
-    entity_group *group = &it->groups.items[it->groups.count++];
-    *group = (entity_group){.set = *set};
-    uint64_t *first = quern__map_find(&it->group_of_hash, hash);
-    if (first != NULL) {
-        group->next = *first;
-        *first = it->groups.count;
-    } else {
-        quern__map_put(&it->group_of_hash, hash, it->groups.count);
-    }
-    return group;
-}
-
 /* Whether all entities of the archetype have the same components in the archive: no component depends on the list. */
 static bool has_fixed_components(const selecting *it, const quern__archetype *archetype)
 {
@@ -1066,10 +1036,30 @@ static quern_result find_or_add_group(selecting *it, const quern__archetype *arc
     if (result != QUERN_OK) return result;
     const uint64_t hash =
         quern__hash_bytes(set.component_count, set.component_indices, indices_bytes(&set)) | 1;
-    const entity_group *group = find_group(it, &set, hash);
-    if (group == NULL) group = add_group(it, &set, hash);
-    if (group == NULL) return fail_group_memory(it);
-    *out_index = (uint32_t)(group - it->groups.items);
+    const uint64_t *known = quern__map_find(&it->group_of_hash, hash);
+    uint64_t number = known != NULL ? *known : 0; /* of the group, plus 1 */
+    while (number != 0) {
+        const entity_group *group = &it->groups.items[number - 1];
+        if (group->set.component_count == set.component_count &&
+            memcmp(group->set.component_indices, set.component_indices, indices_bytes(&set)) == 0)
+            break;
+        number = group->next;
+    }
+    if (number == 0) {
+        const quern_allocator *allocator = &it->saving->allocator;
+        if (!quern__array_reserve(allocator, &it->groups, it->groups.count + 1) ||
+            !quern__map_reserve(&it->group_of_hash, allocator, it->group_of_hash.count + 1))
+            return fail_group_memory(it);
+        uint64_t *first = quern__map_find(&it->group_of_hash, hash);
+        it->groups.items[it->groups.count++] =
+            (entity_group){.set = set, .next = first != NULL ? *first : 0};
+        number = it->groups.count;
+        if (first != NULL)
+            *first = number;
+        else
+            quern__map_put(&it->group_of_hash, hash, number);
+    }
+    *out_index = (uint32_t)number - 1;
     if (has_fixed_components(it, archetype))
         it->group_of_archetype.items[archetype->index] = *out_index + 1;
     return QUERN_OK;
@@ -1089,6 +1079,7 @@ static quern_result group_all(selecting *it)
             return quern__message_add_element(quern__entities_check(&storage->entities, entity), "entity",
                                               i);
         const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the world has archetypes */
         uint32_t index = it->group_of_archetype.items[archetype->index];
         if (index > 0) {
             index--;

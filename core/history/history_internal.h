@@ -169,6 +169,8 @@ typedef struct quern__edge_restore {
     quern__edge_node node;
 } quern__edge_restore;
 
+/* A slot in a snapshot: the generation, and either that the slot is alive or the next free slot. The rows of alive entities
+ * are found in the chunks. */
 typedef struct quern__saved_slot {
     uint32_t handle_high;
     uint32_t next; /* next free slot, as in the record of a free slot, or QUERN__SAVED_ALIVE */
@@ -208,8 +210,8 @@ typedef struct quern__snapshot {
     quern__page archetypes;   /* pages of quern__saved_archetype, in the world's order */
     quern__page relations;    /* array of quern__saved_links */
     quern__page resources;    /* array of quern__page: one value each */
-    quern__page names;        /* names of all entities: see snapshot.c */
-    quern__page world_state;  /* pending reactions, events and numbers: see snapshot.c */
+    quern__page names;        /* names of all entities: see quern__saved_name */
+    quern__page world_state;  /* pending reactions, events and numbers: see saved_pending.c */
     quern__page caller_state; /* written and read by the caller of quern__history_build */
     quern__page commands;     /* waiting commands; 0: none */
     quern__value_pages command_values, event_values;

@@ -602,7 +602,7 @@ static run_reader open_reader(const quern__image *image, run_head *out_head)
     return reader;
 }
 
-/* The functions of a quern__run_restorer, whose argument is a archived_run. */
+/* The functions of a quern__run_restorer, whose argument is an archived_run. */
 static quern_result check_and_reserve_run(void *argument, const quern__image *image)
 {
     archived_run *run = argument;

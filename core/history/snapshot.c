@@ -97,7 +97,7 @@ static void run_transfers(quern__history *history, bool into_pages)
 /* Adds a transfer to the list. Returns false if out of memory. A transfer that continues the previous
  * one, apart from padding to a cache line on both sides, is merged with it. So whole chunks that
  * are runs of their own are copied at once, which is faster than column by column. */
-static bool add_transfer(quern__history *history, char *target, const char *source, size_t bytes)
+static inline bool add_transfer(quern__history *history, char *target, const char *source, size_t bytes)
 {
     if (history->transfers.count > 0) {
         quern__transfer *last = &history->transfers.items[history->transfers.count - 1];
@@ -779,12 +779,16 @@ static const quern__edge_list *list_at(const quern__edges *edges, uint32_t group
     return set < QUERN__EDGE_GROUP ? quern__edges_targets(edges, slot) : quern__edges_sources(edges, slot);
 }
 
-/* Whether the page equals the edges of the group in the world. For builds with checks. */
-static inline bool saved_edges_equal(const quern__history *history, const quern__edges *edges,
-                                     uint32_t group, quern__page page)
+/* Whether the page equals the links or edges of the group in the world. For builds with checks. */
+static inline bool has_saved_group(const quern__history *history, const quern__relation *relation,
+                                   uint32_t group, quern__page page)
 {
+    if (!relation->is_many) {
+        const void *now = group_at(&relation->links, group);
+        return memcmp(quern__page_memory(&history->store, page), now, GROUP_BYTES) == 0;
+    }
     for (uint32_t set = 0; set < QUERN__SAVED_EDGE_SETS; set++) {
-        const quern__edge_list *list = list_at(edges, group, set);
+        const quern__edge_list *list = list_at(&relation->edges, group, set);
         const quern__edge_range saved = quern__saved_edge_set(history, page, set);
         uint32_t count = 0;
         if (list->count != saved.count) return false;
@@ -799,25 +803,12 @@ static inline bool saved_edges_equal(const quern__history *history, const quern_
     return true;
 }
 
-/* Saves a group of links or edges. *out_page remains 0 if the world lacks its page, or the group has no edges. Errors:
- * OUT_OF_MEMORY. */
-static quern_result build_group(quern__history *history, const quern__relation *relation,
-                                const quern__saved_links *base, uint32_t group, quern__page *out_page)
+/* Saves a group of links or edges. *out_page remains 0 if the group has no edges. Errors: OUT_OF_MEMORY. */
+static quern_result save_group(quern__history *history, const quern__relation *relation, uint32_t group,
+                               quern__page *out_page)
 {
     const quern__links *links = &relation->links;
     const quern__edges *edges = &relation->edges;
-    const quern__page known = quern__saved_group(history, base, group);
-    if (relation->is_many ? edges->pages.items[group / QUERN__GROUPS_IN_PAGE] == NULL
-                          : links->pages.items[group / QUERN__GROUPS_IN_PAGE] == NULL)
-        return QUERN_OK;
-    if (known != 0 && !is_touched(relation->is_many ? edges->touched.items : links->touched.items, group)) {
-        const void *now = relation->is_many ? NULL : group_at(links, group);
-        assert(now == NULL ? saved_edges_equal(history, edges, group, known)
-                           : memcmp(quern__page_memory(&history->store, known), now, GROUP_BYTES) == 0);
-        (void)now;
-        *out_page = quern__page_acquire(&history->store, known);
-        return QUERN_OK;
-    }
     if (!relation->is_many) {
         *out_page = quern__page_allocate(&history->store, GROUP_BYTES);
         if (*out_page == 0) return quern__history_fail_memory("links of entities");
@@ -860,9 +851,23 @@ static quern_result build_links(quern__history *history, quern__snapshot *snapsh
         const quern__page groups = quern__page_allocate_zeros(&history->store, count * sizeof(quern__page));
         if (groups == 0) return quern__history_fail_memory("a list of links");
         quern__saved_links_in(history, snapshot)[i] = (quern__saved_links){page_count, groups};
+        const uint64_t *marks =
+            relation->is_many ? relation->edges.touched.items : relation->links.touched.items;
         for (uint32_t group = 0; group < count && result == QUERN_OK; group++) {
-            quern__page page = 0;
-            result = build_group(history, relation, &base, group, &page);
+            if (relation->is_many ? !quern__edges_has_page(&relation->edges, group * QUERN__EDGE_GROUP)
+                                  : relation->links.pages.items[group / QUERN__GROUPS_IN_PAGE] == NULL)
+                continue;
+            /* a group without edges has no page in the base either */
+            quern__page page = quern__saved_group(history, &base, group);
+            const bool is_known =
+                page != 0 || (relation->is_many && group < base.page_count * QUERN__GROUPS_IN_PAGE);
+            if (is_known && !is_touched(marks, group)) {
+                assert(has_saved_group(history, relation, group, page));
+                page = quern__page_acquire(&history->store, page);
+            } else {
+                page = 0;
+                result = save_group(history, relation, group, &page);
+            }
             quern__pages_in(history, groups)[group] = page;
         }
     }
@@ -925,15 +930,16 @@ static quern_result prepare_links(quern__history *history, const quern__snapshot
         quern__relation *relation = storage->relations->list.items[i];
         const quern__saved_links saved = quern__saved_links_of(history, snapshot, i);
         const quern__saved_links base = quern__saved_links_of(history, &history->base, i);
+        const uint32_t step =
+            relation->is_many ? 1 : QUERN__GROUPS_IN_PAGE; /* a page of links has all or no groups */
         for (uint32_t group = 0; group < saved.page_count * QUERN__GROUPS_IN_PAGE && result == QUERN_OK;
-             group++) {
+             group += step) {
             const quern__page page = quern__saved_group(history, &saved, group);
             if (relation->is_many) {
                 if (has_other_edges(history, &relation->edges, &saved, &base, group))
                     result = prepare_edge_group(history, &relation->edges, group, page);
-            } else if (group % QUERN__GROUPS_IN_PAGE == 0 && page != 0 &&
-                       !quern__links_reserve(&relation->links, &storage->allocator,
-                                             group * QUERN__LINK_GROUP)) {
+            } else if (page != 0 && !quern__links_reserve(&relation->links, &storage->allocator,
+                                                          group * QUERN__LINK_GROUP)) {
                 result = quern__history_fail_memory("the links of entities");
             }
         }

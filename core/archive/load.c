@@ -93,15 +93,6 @@ static void unload_edges(const quern__image *image, const quern__archived_links 
                                quern_entity_index(handles[slot]));
 }
 
-/* Returns whether any entity of the image has a target outside of the list. */
-static bool image_leads_outside(const quern__image *image)
-{
-    for (uint32_t i = 0; i < image->types.count; i++)
-        if (image->types.items[i]->links != NULL && image->types.items[i]->links->outside_count > 0)
-            return true;
-    return false;
-}
-
 /* ------------------------------------------------------------------------------------------- levels */
 
 enum { RAISE_UNKNOWN = UINT8_MAX };
@@ -190,20 +181,6 @@ static void add_relation(const quern__image *image, const quern__archived_links 
     }
 }
 
-static quern_result find_archetype(const quern__image *image, const quern__archived_archetype *archived,
-                                   uint32_t slot, quern__archetype **out_archetype)
-{
-    quern__storage *storage = &image->world->storage;
-    row_set set = {.count = archived->component_count};
-    memcpy(set.indices, archived->component_indices, set.count * sizeof set.indices[0]);
-    for (uint32_t i = 0; i < image->types.count; i++) {
-        const quern__archived_links *links = image->types.items[i]->links;
-        if (links != NULL && links->outside_count > 0) add_relation(image, links, slot, &set);
-    }
-    set.count = quern__components_complete(&storage->components, set.indices, set.count);
-    return quern__storage_ensure_archetype(storage, set.indices, set.count, out_archetype);
-}
-
 static quern_result reserve_rows_outside(const quern__image *image,
                                          const quern__archived_archetype *archived,
                                          quern__byte_reader *payload, quern__archetype **out_archetypes)
@@ -215,7 +192,14 @@ static quern_result reserve_rows_outside(const quern__image *image,
     for (uint32_t i = 0; i < section.row_count && result == QUERN_OK; i++) {
         const uint32_t slot = quern_entity_index((quern_entity){quern__read_u64(payload)});
         quern__archetype *archetype;
-        result = find_archetype(image, archived, slot, &archetype);
+        row_set set = {.count = archived->component_count};
+        memcpy(set.indices, archived->component_indices, set.count * sizeof set.indices[0]);
+        for (uint32_t k = 0; k < image->types.count; k++) {
+            const quern__archived_links *links = image->types.items[k]->links;
+            if (links != NULL && links->outside_count > 0) add_relation(image, links, slot, &set);
+        }
+        set.count = quern__components_complete(&storage->components, set.indices, set.count);
+        result = quern__storage_ensure_archetype(storage, set.indices, set.count, &archetype);
         if (result != QUERN_OK) break;
         out_archetypes[slot] = archetype; /* the caller cancels its reservations if the next call fails */
         result = quern__rows_reserve(storage, archetype, 1);
@@ -293,7 +277,8 @@ static quern_result choose_handles(loading *load)
 
 /* -------------------------------------------------------------------------------- reserving memory */
 
-/* Reserves rows if the image leads outside. */
+/* Reserves rows for an image in which an entity has a target outside of the list: one by one, because rows of one archived
+ * archetype may belong to several archetypes of the world. */
 static quern_result reserve_outside_rows(loading *load)
 {
     const quern__image *image = load->image;
@@ -323,7 +308,9 @@ static quern_result reserve_rows(loading *load)
 {
     quern__image *image = load->image;
     quern_result result = QUERN_OK;
-    if (image_leads_outside(image)) return reserve_outside_rows(load);
+    for (uint32_t i = 0; i < image->types.count; i++)
+        if (image->types.items[i]->links != NULL && image->types.items[i]->links->outside_count > 0)
+            return reserve_outside_rows(load);
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;

@@ -273,17 +273,6 @@ static bool list_unpaired(const quern_delta *delta)
     return true;
 }
 
-/* Returns the row of `from` that contains the entity of an unpaired row of `to`, and marks it as found.
- * Returns a row without archetype if the entity is not in `from`. */
-static saved_row claim_unpaired(quern__delta_scratch *scratch, quern_entity handle)
-{
-    const uint64_t *number = quern__map_find(&scratch->unpaired_by_handle, handle.bits);
-    if (number == NULL) return (saved_row){0};
-    quern__unpaired_row *row = &scratch->unpaired.items[*number];
-    row->is_in_to = true;
-    return row->at;
-}
-
 /* ---------------------------------------------------------------------------------------- row ranges */
 
 static bool continues(const saved_row *first, uint32_t count, const saved_row *next)
@@ -348,8 +337,17 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
          row++) {
         const bool has_pair = is_paired(pair, row);
         if (has_pair && is_same) continue;
-        const saved_row from = has_pair ? (saved_row){pair->other, pair->slot, row}
-                                        : claim_unpaired(&history->delta_scratch, pair->handles[row]);
+        saved_row from = {0}; /* no archetype: the entity is not in `from` */
+        if (has_pair) {
+            from = (saved_row){pair->other, pair->slot, row};
+        } else {
+            const quern__delta_scratch *scratch = &history->delta_scratch;
+            const uint64_t *number = quern__map_find(&scratch->unpaired_by_handle, pair->handles[row].bits);
+            if (number != NULL) {
+                from = scratch->unpaired.items[*number].at;
+                scratch->unpaired.items[*number].is_in_to = true;
+            }
+        }
         if (!add_row(history, from, (saved_row){pair->archetype, pair->slot, row})) return false;
     }
     return true;
@@ -583,23 +581,21 @@ static bool append_removed(const component_diff *it)
            append_rows(it, QUERN_DELTA_REMOVED, is_changed_in_two_steps);
 }
 
-static bool append_changed(const component_diff *it)
-{
-    if (has_same_page(it)) return true;
-    it->delta->stats.compared_count++;
-    it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
-    return append_rows(it, QUERN_DELTA_CHANGED, is_changed_in_one_step) &&
-           (it->relation == NULL || append_rows(it, QUERN_DELTA_ADDED, is_changed_in_two_steps));
-}
-
 static bool append_added(const component_diff *it)
 {
     if (limits_targets(it))
         return append_rows(it, QUERN_DELTA_CHANGED, is_target_changed) &&
                append_rows(it, QUERN_DELTA_ADDED, is_target_added);
     if (!it->to.exists) return true;
-    const bool has_room =
-        it->from.exists ? append_changed(it) : append_component_rows(it, QUERN_DELTA_ADDED, 0, it->count);
+    bool has_room = true;
+    if (!it->from.exists) {
+        has_room = append_component_rows(it, QUERN_DELTA_ADDED, 0, it->count);
+    } else if (!has_same_page(it)) {
+        it->delta->stats.compared_count++;
+        it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
+        has_room = append_rows(it, QUERN_DELTA_CHANGED, is_changed_in_one_step) &&
+                   (it->relation == NULL || append_rows(it, QUERN_DELTA_ADDED, is_changed_in_two_steps));
+    }
     return has_room && append_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
            append_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
 }
@@ -639,7 +635,7 @@ static bool append_components(quern_delta *delta, const row_range *rows,
     }
 }
 
-/* ------------------------------------------------------------------------------------------ interface */
+/* -------------------------------------------------------------------------------------- batches of rows */
 
 static bool append_entities(quern_delta *delta, const saved_row *at, uint32_t count, quern_delta_kind kind)
 {
@@ -836,7 +832,7 @@ typedef struct owned_name {
     const char *text;
 } owned_name;
 
-/* ------------------------------------------------------------------------------------------- listing */
+/* ------------------------------------------------------------------------------------------ listing */
 
 static bool list_snapshot(quern__history *history, const quern__snapshot *snapshot,
                           delta_name_list *out_list)

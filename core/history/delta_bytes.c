@@ -199,25 +199,6 @@ static quern_result write_all(delta_writing *it, quern_sink sink)
     return quern__sink_check(&writer, "the delta");
 }
 
-static quern_result allocate_and_write(delta_writing *it, quern_sink sink)
-{
-    const quern_allocator *allocator = &it->delta->history->store.allocator;
-    const uint32_t component_count = it->world->storage.components.list.count;
-    const uint32_t count = component_count + it->world->resources.list.count;
-    const size_t numbers_bytes = (count + 1) * sizeof(uint32_t);
-    it->components.allocator = it->resources.allocator = it->batches.allocator = allocator;
-    it->component_numbers = quern__allocate(allocator, numbers_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
-    if (it->component_numbers == NULL) return fail_written_memory();
-    memset(it->component_numbers, 0, numbers_bytes);
-    it->resource_numbers = it->component_numbers + component_count;
-    const quern_result result = write_all(it, sink);
-    quern__release(allocator, it->component_numbers, numbers_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
-    quern__byte_writer_release(&it->components);
-    quern__byte_writer_release(&it->resources);
-    quern__byte_writer_release(&it->batches);
-    return result;
-}
-
 static bool is_component_end(const void *list, uint32_t i)
 {
     return ((const quern_component *)list)[i].bits == 0;
@@ -250,7 +231,22 @@ static quern_result check_and_write(const quern_delta *delta, const quern_delta_
             QUERN_ERROR_UNAVAILABLE,
             "deltas are little-endian, but this machine is big-endian: write them on a little-endian "
             "machine");
-    return result == QUERN_OK ? allocate_and_write(&it, sink) : result;
+    if (result != QUERN_OK) return result;
+    const quern_allocator *allocator = &delta->history->store.allocator;
+    const uint32_t component_count = it.world->storage.components.list.count;
+    const uint32_t count = component_count + it.world->resources.list.count;
+    const size_t numbers_bytes = (count + 1) * sizeof(uint32_t);
+    it.components.allocator = it.resources.allocator = it.batches.allocator = allocator;
+    it.component_numbers = quern__allocate(allocator, numbers_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (it.component_numbers == NULL) return fail_written_memory();
+    memset(it.component_numbers, 0, numbers_bytes);
+    it.resource_numbers = it.component_numbers + component_count;
+    result = write_all(&it, sink);
+    quern__release(allocator, it.component_numbers, numbers_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
+    quern__byte_writer_release(&it.components);
+    quern__byte_writer_release(&it.resources);
+    quern__byte_writer_release(&it.batches);
+    return result;
 }
 
 quern_result quern_delta_write(const quern_delta *delta, const quern_delta_write_def *def, quern_sink sink)

@@ -217,21 +217,6 @@ static inline uint32_t run_slot_count(const quern__archived_archetype *archived)
     return archived->row_count / capacity + (archived->row_count % capacity != 0);
 }
 
-/* Checks the copies of removed rows, and reserves memory for them. */
-static quern_result prepare_copies(const quern__system *system, const quern_allocator *allocator,
-                                   run_reader *reader, quern__subscription *subscription,
-                                   const run_subscription *saved)
-{
-    quern__removed *removed = &subscription->removed;
-    if (saved->copy_count == 0) return QUERN_OK;
-    if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved->copy_bytes != copy_bytes_of(removed) ||
-        removed->calls_hooks ||
-        quern__read_items(&reader->bytes, saved->copy_count, saved->copy_bytes) == NULL)
-        return run_fail("removed rows of reactions");
-    if (quern__removed_reserve_total(removed, allocator, saved->copy_count)) return QUERN_OK;
-    return quern__image_fail_memory();
-}
-
 /* Returns the archetype of the world for the archetype at a position in the archive, or NULL if the archive has
  * fewer. */
 static inline const quern__archived_archetype *run_archetype(const run_reader *reader, uint32_t position)
@@ -273,8 +258,14 @@ static quern_result prepare_subscription(const quern__system *system, const quer
             if ((words[0][i] & words[1][i]) != 0) return run_fail("pending rows of reactions");
     }
     if (bytes->has_failed) return run_fail("pending rows of reactions");
-    const quern_result result = prepare_copies(system, allocator, reader, subscription, &saved);
-    if (result != QUERN_OK) return result;
+    quern__removed *removed = &subscription->removed;
+    if (saved.copy_count > 0) {
+        if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved.copy_bytes != copy_bytes_of(removed) ||
+            removed->calls_hooks || quern__read_items(bytes, saved.copy_count, saved.copy_bytes) == NULL)
+            return run_fail("removed rows of reactions");
+        if (!quern__removed_reserve_total(removed, allocator, saved.copy_count))
+            return quern__image_fail_memory();
+    }
     if (saved.old_bytes != quern__old_values_row_bytes(&subscription->old))
         return run_fail("old values of reactions");
     quern__read_items(&reader->bytes, set_count, saved.old_bytes);

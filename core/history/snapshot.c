@@ -792,9 +792,9 @@ static inline bool has_saved_group(const quern__history *history, const quern__r
         const quern__edge_range saved = quern__saved_edge_set(history, page, set);
         uint32_t count = 0;
         if (list->count != saved.count) return false;
-        for (uint32_t i = 0; i < quern__edge_list_ranges(list); i++) {
+        for (uint32_t i = 0; list->count > 0 && i < quern__edge_list_ranges(list); i++) {
             const quern__edge_range range = quern__edge_list_range(list, i);
-            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): both have as many slots */
+            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): both have members, and as many */
             if (memcmp(range.slots, saved.slots + count, range.count * sizeof *range.slots) != 0)
                 return false;
             count += range.count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/archive_format.h"
+#include "core/archive/archive_internal.h"
 
 #include "core/base/containers.h"
 

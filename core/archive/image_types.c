@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/archive_format.h"
-
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 #include "core/storage/type_internal.h"
 
 #include <quern/enabled.h>

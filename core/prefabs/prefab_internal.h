@@ -283,4 +283,7 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
 /* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot, or is none of the world. */
 quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot);
 
+/* Implements quern_prefab_capture, without its line in the log. */
+quern_result quern__prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab);
+
 #endif

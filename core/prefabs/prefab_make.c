@@ -698,18 +698,24 @@ static const prefab_source tree = {.value = captured_value,
                                    .list_toggles = list_toggles,
                                    .list_links = prefab_capture_list_links};
 
+quern_result quern__prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern_result result = quern__entities_check(&world->storage.entities, root);
+    if (result != QUERN_OK) return result;
+    prefab_capture it = {
+        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
+    result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
+    return prefab_capture_finish(&it, result, out_prefab);
+}
+
 quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(out_prefab);
-    const quern_allocator *allocator = &world->storage.allocator;
-    quern_result result = quern__entities_check(&world->storage.entities, root);
-    if (result != QUERN_OK) return quern__in_call(result, __func__);
-    prefab_capture it = {
-        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
-    result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
-    result = prefab_capture_finish(&it, result, out_prefab);
-    if (result == QUERN_OK && !quern__prefab_is_enabled(it.prefab, &world->storage))
+    const quern_result result = quern__prefab_capture(world, root, out_prefab);
+    if (result == QUERN_OK &&
+        !quern__prefab_is_enabled(quern__prefabs_find(&world->storage, *out_prefab), &world->storage))
         quern__log(
             QUERN_LOG_INFO,
             "quern_prefab_capture: entity %u:%u is disabled, so instances of prefab %u will be, too: "

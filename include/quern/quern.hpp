@@ -3253,6 +3253,8 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
+    /** Returns whether an entity matches; see quern_query_matches. */
+    bool matches(quern_entity entity) const { return quern_query_matches(raw_, entity); }
     /** Sets the target of the option quern::target; see quern_query_set_target. */
     QUERN__CPP_NODISCARD quern_result set_target(quern_entity target)
     {

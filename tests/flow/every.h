@@ -124,6 +124,7 @@ typedef enum every_feature {
     EVERY_USES_ROW_WRITE,
     EVERY_USES_LOOKUP,
     EVERY_USES_FURTHER_QUERY,
+    EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
     EVERY_USES_DELTA,
@@ -170,18 +171,20 @@ typedef struct every_change {
     every_kind kind;
     bool is_by_level; /* recorded by a system that runs level by level, in the view with this ordinal */
     uint32_t ordinal;
-    uint32_t stream;             /* identifies the callback that has recorded the command */
-    quern_entity entity;         /* the root, for EVERY_SPAWN */
-    quern_entity target;         /* target, parent, or the handle in a value of EVERY_LINK; may be null */
-    uint32_t type, relation;     /* relation of EVERY_CREATE: number + 1, or 0 */
-    uint32_t set;                /* types of EVERY_CREATE */
-    uint32_t combine;            /* 0: sum, 1: least, 2: greatest */
-    uint32_t prefab;             /* of EVERY_SPAWN */
-    bool has_value;              /* of EVERY_ADD */
-    bool enabled;                /* of EVERY_TOGGLE and EVERY_SWITCH */
-    char name[4];                /* of EVERY_RENAME */
-    uint64_t id;                 /* of EVERY_CREATE and EVERY_EMIT */
-    uint64_t ids[EVERY_MEMBERS]; /* of the members of EVERY_SPAWN */
+    uint32_t stream;         /* identifies the callback that has recorded the command */
+    quern_entity entity;     /* the root, for EVERY_SPAWN */
+    quern_entity target;     /* target, parent, or the handle in a value of EVERY_LINK; may be null */
+    uint32_t type, relation; /* relation of EVERY_CREATE: number + 1, or 0 */
+    uint32_t set;            /* types of EVERY_CREATE */
+    uint32_t combine;        /* 0: sum, 1: least, 2: greatest */
+    uint32_t prefab;         /* of EVERY_SPAWN */
+    bool has_value;          /* of EVERY_ADD */
+    bool
+        looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */
+    bool enabled;                        /* of EVERY_TOGGLE and EVERY_SWITCH */
+    char name[4];                        /* of EVERY_RENAME */
+    uint64_t id;                         /* of EVERY_CREATE and EVERY_EMIT */
+    uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN */
     quern_entity members[EVERY_MEMBERS]; /* their handles */
     uint64_t words[EVERY_WORDS];
     uint64_t features;

@@ -88,6 +88,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "row write",
     "lookup",
     "further query",
+    "looks",
     "history",
     "delta",
     "archive",
@@ -906,8 +907,22 @@ static bool can_make(const every_change *change)
     }
 }
 
+/* Whether a call that looks before it changes finds nothing to change. */
+static bool finds_nothing(const every_change *change)
+{
+    const int entity = every_model_find(change->entity);
+    if (!change->looks || entity == EVERY_NONE || !it->entities[entity].is_alive) return false;
+    const every_values *now = &it->entities[entity].now;
+    const every_type *type = &every_types[change->type];
+    return every_has(now->set, change->type) &&
+           (change->kind == EVERY_ADD ||
+            memcmp(&now->words[type->first_word], words_of(change) + type->first_word,
+                   type->word_count * sizeof *now->words) == 0);
+}
+
 bool every_model_now(const every_change *change)
 {
+    if (finds_nothing(change)) return true;
     if (!can_make(change)) return false;
     apply_all(change, 1);
     return true;

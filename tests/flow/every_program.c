@@ -228,8 +228,13 @@ static quern_result change_now(const actor *by, every_change *change)
     case EVERY_SET: {
         const bool has_value = change->has_value || change->kind == EVERY_SET;
         const void *value = has_value ? value_of(change->type, change, &room) : NULL;
-        result = change->kind == EVERY_ADD ? quern_entity_add(every.world, entity, type, value)
-                                           : quern_entity_set(every.world, entity, type, value);
+        if (change->looks)
+            result = change->kind == EVERY_ADD
+                         ? quern_entity_ensure(every.world, entity, type, NULL, NULL)
+                         : quern_entity_set_if_different(every.world, entity, type, value, NULL);
+        else
+            result = change->kind == EVERY_ADD ? quern_entity_add(every.world, entity, type, value)
+                                               : quern_entity_set(every.world, entity, type, value);
         if (has_value) release_value(change->type, &room);
         return result;
     }
@@ -328,6 +333,7 @@ static uint64_t feature_of(const every_change *change)
                                                                 EVERY_USES_REFUSAL, EVERY_USES_RING,
                                                                 EVERY_USES_EDGES,   EVERY_USES_EDGES};
     uint64_t features = every_bit(of_kinds[change->kind]);
+    if (change->looks) features |= every_bit(EVERY_USES_LOOKS);
     const uint32_t set = change->kind == EVERY_CREATE ? change->set : BIT(change->type);
     if (change->kind >= EVERY_RELATE && change->kind <= EVERY_UNRELATE_FROM)
         return every_bit(of_relations[change->relation]);
@@ -450,6 +456,12 @@ static void draw_value(actor *by, quern_entity entity)
     change.type = pick_type(by);
     change.has_value = random_chance(&by->random, change.type == EVERY_GIVEN ? 20 : 50);
     draw_words(by, &change);
+    if (by->commands == NULL && change.type != EVERY_HOOKED && random_chance(&by->random, 30)) {
+        change.looks = true;
+        change.has_value = false;
+        for (uint32_t i = 1; i < EVERY_WORDS; i++)
+            change.words[i] %= 4; /* few values, so that some are equal */
+    }
     make(by, change);
 }
 

@@ -32,6 +32,7 @@ static void open_folder(void)
 static void remove_folder(void)
 {
     remove(path);
+    cr_expect_neq(access(temporary_path, F_OK), 0);
     cr_assert_eq(rmdir(folder), 0, "nothing else is left beside the file");
 }
 

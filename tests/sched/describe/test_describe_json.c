@@ -410,6 +410,26 @@ Test(describe_json, reasons_for_separate_passes)
     cJSON_Delete(root);
 }
 
+/* A limited lookup leaves its system parallel unless it asks to be serial. */
+Test(describe_json, what_makes_a_system_serial_has_a_name)
+{
+    quern_system_def looking = system_def("looking", idle_run),
+                     iterating = system_def("iterating", idle_run);
+    looking.terms[0] = iterating.terms[0] = quern_term_read(position);
+    looking.flags = iterating.flags = QUERN_SYSTEM_SERIAL;
+    looking.write_lookups[0].component = health;
+    iterating.queries[0] = (quern_query_def){.terms = {quern_term_write(velocity)}};
+    setup_system(schedule, &looking);
+    setup_system(schedule, &iterating);
+    cJSON *root = parsed();
+    const cJSON *first = member(pass_of(root, 0), "alone"), *second = member(pass_of(root, 1), "alone");
+    assert_member_text(first, "reason", "write_lookup");
+    assert_member_text(first, "name", "health");
+    assert_member_text(second, "reason", "query");
+    assert_member_text(second, "name", "velocity");
+    cJSON_Delete(root);
+}
+
 Test(describe_json, exclusive_segments_and_fixed_steps)
 {
     must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 3));

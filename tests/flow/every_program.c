@@ -1326,6 +1326,13 @@ static void create_some(actor *by)
         if (every.is_modelled && by->commands != NULL) every_model_record(&changes[i], by->waits);
     }
     if (by->commands == NULL) model_all(changes, count, result);
+    /* otherwise, a new entity would rarely be a row of the system with a target term */
+    if (by->commands == NULL && !quern_entity_is_null(systems[TARGET_SYSTEM].target) &&
+        random_chance(&by->random, 40))
+        make(by, (every_change){.kind = EVERY_RELATE,
+                                .entity = made[0],
+                                .relation = systems[TARGET_SYSTEM].tie - 1,
+                                .target = systems[TARGET_SYSTEM].target});
     for (uint32_t i = 0; i < count && i < 4; i++)
         draw_some(by, made[i]);
 }

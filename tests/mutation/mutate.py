@@ -44,8 +44,10 @@ COPY_EXCLUDES = ("build", ".git")
 OTHER_TESTS = {
     "core/base": "^test_(list_pages|resident)$",
     "core/record": "^test_(redefine|redefine_layout|spawn_commands|view_commands|view_commands_kept)$",
+    "core/relations": "^test_reaction_calls$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
+    "sched/frame": "^test_(frame|frame_failure|sets|pace|changed_frames|changed_schedule|fused_changes)$",
     "sched/observe": "^test_(watched|captured|frame)$",
     "include/quern/entity.hpp": r"^cpp_entities",
     "include/quern/getters.hpp": r"^cpp_objects",

@@ -18,6 +18,7 @@
 
 static uint32_t asked_count;
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the names of the C library are reserved */
 int sched_getaffinity(pid_t id, size_t bytes, cpu_set_t *out_set)
 {
     (void)id;

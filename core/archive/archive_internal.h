@@ -50,6 +50,7 @@
 #include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/conversion.h"
+#include "core/storage/list_values.h"
 #include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 
@@ -115,7 +116,11 @@ typedef enum quern__section_kind {
     QUERN__SECTION_NAMES,
     QUERN__SECTION_RUN,
     QUERN__SECTION_OUTSIDE,
-    QUERN__SECTION_END
+    QUERN__SECTION_END,
+    /* Follows a ROWS section, or the last VALUE section of a resource, of a type with lists, whose bytes are zero there. The
+     * payloads of consecutive sections together are the elements of all lists, in the form of list_values.h: column by
+     * column, and in each row field by field. Readers that do not know the section reject it. */
+    QUERN__SECTION_LISTS
 } quern__section_kind;
 
 typedef struct quern__section_head {
@@ -391,6 +396,7 @@ typedef struct quern__archived_resource {
     quern__conversion conversion;
     char *value;          /* memory of type.size_bytes bytes; NULL unless `resource` is set */
     uint32_t value_bytes; /* bytes of the VALUE sections parsed so far */
+    bool has_lists;       /* the lists in the value were read, and belong to it */
 } quern__archived_resource;
 
 typedef QUERN__ARRAY(quern__archived_type *) quern__archived_types;
@@ -425,7 +431,14 @@ typedef struct quern__image {
     quern__names outside_names;
     /* Entities of the world with the ids of the archive; null if not alive. Empty if the definition has no callback. */
     QUERN__ARRAY(quern_entity) outside;
-    bool reads_run; /* whether the bytes of RUN sections are collected in `run` */
+    /* The lists of the archive's rows, in the order in which LISTS sections have them; empty where they were loaded. */
+    QUERN__ARRAY(quern_list) lists;
+    uint32_t
+        lists_row_count; /* rows of the last ROWS section, of which the lists were not read yet; 0: none */
+    bool last_was_lists; /* the last section was LISTS, which last_kind leaves out */
+    quern__byte_writer
+        lists_bytes; /* payloads of the LISTS sections since the last section of another kind */
+    bool reads_run;  /* whether the bytes of RUN sections are collected in `run` */
     quern__byte_writer run;
 } quern__image;
 
@@ -454,6 +467,12 @@ static inline const quern__archived_type *
 quern__image_type(const quern__image *image, const quern__archived_archetype *archived, uint32_t i)
 {
     return image->types.items[image->type_numbers.items[archived->first_type + i]];
+}
+
+/* Returns the number of lists in a value. */
+static inline uint32_t quern__archived_list_count(const quern__archived_type *type)
+{
+    return type->type.lists != NULL ? type->type.lists->count : 0;
 }
 
 /* Returns the use count of a handle in the archive (1 for the first entity in its slot), or 0 if the

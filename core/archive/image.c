@@ -420,6 +420,8 @@ static quern_result parse_column(const quern__image *image, const quern__archive
                                  uint32_t i, const char *handles, const char *values, uint32_t count)
 {
     const quern__archived_type *type = quern__image_type(image, archived, i);
+    if (!quern__type_has_no_lists(&type->type, values, count))
+        return quern__image_fail("the bytes of a list in a row are not zero");
     if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
     if (type->relation == NULL) return quern__conversion_check(&type->conversion, values, count);
     const bool is_many = type->relation->is_many;
@@ -497,14 +499,96 @@ static quern_result parse_rows(quern__image *image, quern__byte_reader *payload)
                                         &quern__column_flags[flag], payload, count);
     if (result == QUERN_OK && !quern__is_fully_read(payload))
         result = quern__image_fail("a ROWS section has more bytes than its types need");
+    for (uint32_t i = 0; i < archived->type_count; i++)
+        if (quern__archived_list_count(quern__image_type(image, archived, i)) > 0)
+            image->lists_row_count = count;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- lists */
+
+/* Collects the bytes. Memory is in proportion to the archive. */
+static quern_result parse_lists(quern__image *image, const quern__byte_reader *payload)
+{
+    const bool follow_value = image->last_kind == QUERN__SECTION_VALUE;
+    if (!follow_value && !(image->last_kind == QUERN__SECTION_ROWS && image->lists_row_count > 0))
+        return quern__image_fail("a LISTS section is out of order");
+    image->last_was_lists = true;
+    image->lists_bytes.allocator = &image->allocator;
+    quern__write(&image->lists_bytes, payload->at, quern__bytes_left(payload));
+    return image->lists_bytes.has_failed ? quern__image_fail_memory() : QUERN_OK;
+}
+
+/* Reads the lists of one value, into `value`, and converts them to lists of the world. */
+static quern_result read_lists(const quern__type *type, const quern__conversion *conversion, char *value,
+                               quern__byte_reader *bytes)
+{
+    if (!quern__type_read_lists(type, value, bytes)) return quern__image_fail_memory();
+    if (bytes->has_failed) return quern__image_fail("a LISTS section has too few bytes, or no lists");
+    return quern__conversion_convert_lists(conversion, value);
+}
+
+/* Reads the lists of a column, and appends them to those of the image. */
+static quern_result read_column_lists(quern__image *image, const quern__archived_type *type,
+                                      quern__byte_reader *bytes)
+{
+    const uint32_t list_count = quern__archived_list_count(type), size_bytes = type->type.size_bytes;
+    char *value = quern__allocate(&image->allocator, size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    quern_result result = value != NULL ? QUERN_OK : quern__image_fail_memory();
+    for (uint32_t row = 0; row < image->lists_row_count && result == QUERN_OK; row++) {
+        memset(value, 0, size_bytes);
+        if (!quern__array_reserve(&image->allocator, &image->lists, image->lists.count + list_count)) {
+            result = quern__image_fail_memory();
+            break;
+        }
+        result = read_lists(&type->type, &type->conversion, value, bytes);
+        for (uint32_t k = 0; k < list_count; k++)
+            memcpy(&image->lists.items[image->lists.count++], value + type->type.lists->offsets[k],
+                   sizeof(quern_list));
+    }
+    quern__release(&image->allocator, value, size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    return result;
+}
+
+/* Reads the lists of the section before, once all their bytes were collected. */
+static quern_result finish_lists(quern__image *image)
+{
+    quern__byte_reader bytes = quern__byte_reader_open(image->lists_bytes.bytes, image->lists_bytes.count);
+    quern_result result = QUERN_OK;
+    if (image->last_kind == QUERN__SECTION_VALUE) {
+        quern__archived_resource *resource = image->resources.items[image->resources.count - 1];
+        const bool is_complete = resource->value_bytes == resource->type.size_bytes;
+        if (image->last_was_lists && (resource->type.lists == NULL || !is_complete))
+            return quern__image_fail("a LISTS section does not follow the value of a resource with lists");
+        image->lists_bytes.count = 0; /* the reader still has them */
+        if (resource->type.lists == NULL || !is_complete || resource->resource == NULL) return QUERN_OK;
+        if (!quern__type_has_no_lists(&resource->type, resource->value, 1))
+            return quern__image_fail("the bytes of a list in a resource are not zero");
+        resource->has_lists = true;
+        result = read_lists(&resource->type, &resource->conversion, resource->value, &bytes);
+    } else if (image->lists_row_count > 0) {
+        const quern__archived_archetype *archived = &image->archetypes.items[image->archetypes.count - 1];
+        for (uint32_t i = 0; i < archived->type_count && result == QUERN_OK; i++)
+            if (quern__archived_list_count(quern__image_type(image, archived, i)) > 0)
+                result = read_column_lists(image, quern__image_type(image, archived, i), &bytes);
+    }
+    if (result == QUERN_OK && quern__bytes_left(&bytes) > 0)
+        result = quern__image_fail("LISTS sections have more bytes than the lists need");
+    image->lists_bytes.count = 0;
+    image->lists_row_count = 0;
     return result;
 }
 
 static quern_result parse_section(quern__image *image, quern__archive_section *section)
 {
-    if (!may_follow(image->last_kind, section->kind))
+    if (section->kind == QUERN__SECTION_LISTS) return parse_lists(image, &section->payload);
+    const quern_result result = finish_lists(image);
+    if (result != QUERN_OK) return result;
+    if (!may_follow(image->last_kind, section->kind) ||
+        (image->last_was_lists && section->kind == QUERN__SECTION_VALUE))
         return quern__image_fail("the sections are out of order");
     image->last_kind = section->kind;
+    image->last_was_lists = false;
     switch (section->kind) {
     case QUERN__SECTION_WORLD:
         return parse_world(image, &section->payload);
@@ -536,6 +620,8 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
         return parse_outside(image, &section->payload);
     case QUERN__SECTION_END:
         image->has_end_section = quern__is_fully_read(&section->payload);
+        break;
+    case QUERN__SECTION_LISTS:
         break;
     }
     return QUERN_OK;

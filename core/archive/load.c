@@ -395,10 +395,11 @@ static quern_result reserve(loading *load)
 {
     const quern__image *image = load->image;
     quern_result result = choose_handles(load);
-    bool migrates = false;
+    bool needs_copy = false; /* for migrations, and for lists, which are put into the values */
     for (uint32_t i = 0; i < image->types.count; i++)
-        migrates |= image->types.items[i]->conversion.kind == QUERN__CONVERT_MIGRATION;
-    if (result == QUERN_OK && migrates) {
+        needs_copy |= image->types.items[i]->conversion.kind == QUERN__CONVERT_MIGRATION ||
+                      image->types.items[i]->type.lists != NULL;
+    if (result == QUERN_OK && needs_copy) {
         load->sources = quern__allocate(&image->allocator, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
         if (load->sources == NULL) result = quern__image_fail_memory();
     }
@@ -456,10 +457,28 @@ typedef struct row_batch {
     uint32_t row_count;          /* number of rows of the section */
     uint32_t first, count;
     uintptr_t first_location; /* location of the first loaded row */
+    uint32_t first_list;      /* of the section, among the lists of the image */
 } row_batch;
+
+/* Copies the saved values of a batch, and puts their lists into them. first_list: those of the column. */
+static char *put_lists(const loading *load, const quern__archived_type *type, const row_batch *batch,
+                       const char *sources, uint32_t first_list)
+{
+    const quern__list_slots *slots = type->type.lists;
+    const size_t size_bytes = type->type.size_bytes;
+    quern_list *lists = load->image->lists.items + first_list + (size_t)batch->first * slots->count;
+    memcpy(load->sources, sources, batch->count * size_bytes);
+    for (uint32_t i = 0; i < batch->count; i++)
+        for (uint32_t k = 0; k < slots->count; k++, lists++) {
+            memcpy(load->sources + i * size_bytes + slots->offsets[k], lists, sizeof *lists);
+            *lists = (quern_list){.count = 0};
+        }
+    return load->sources;
+}
 
 static void load_columns(const loading *load, const row_batch *batch, quern__byte_reader *columns)
 {
+    uint32_t first_list = batch->first_list;
     const quern__archived_archetype *archived = batch->archived;
     for (uint32_t i = 0; i < archived->type_count; i++) {
         const quern__archived_type *type = quern__image_type(load->image, archived, i);
@@ -471,15 +490,21 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
                 : NULL;
         if (targets != NULL) {
             const char *sources = column + batch->first * size_bytes;
+            if (QUERN__UNLIKELY(type->type.lists != NULL))
+                sources = put_lists(load, type, batch, sources, first_list);
             if (type->conversion.kind == QUERN__CONVERT_MIGRATION) {
                 /* the saved values are copied first, because columns in sections are not aligned */
-                if (size_bytes > 0) memcpy(load->sources, sources, batch->count * size_bytes);
+                if (size_bytes > 0 && sources != load->sources)
+                    memcpy(load->sources, sources, batch->count * size_bytes);
                 type->migration->migrate(type->migration->user_data, targets, load->sources, batch->count);
             } else {
                 quern__convert(&type->conversion, targets, sources, batch->count);
             }
+            for (uint32_t k = 0; k < batch->count && type->type.lists != NULL; k++)
+                quern__type_free_lists(&type->type, load->sources + k * size_bytes);
             quern__conversion_remap(&type->conversion, targets, batch->count, map_handle, (void *)load);
         }
+        first_list += batch->row_count * quern__archived_list_count(type);
     }
 }
 
@@ -536,14 +561,19 @@ static uint32_t choose_archetype(const loading *load, row_batch *batch)
     return count;
 }
 
+/* first_list: of the section, among the lists of the image; becomes that of the next section. */
 static void load_rows(const loading *load, const quern__archived_archetype *archived,
-                      quern__byte_reader *payload)
+                      quern__byte_reader *payload, uint32_t *first_list)
 {
     quern__rows_section section;
     quern__read(payload, &section, sizeof section);
     row_batch batch = {.archived = archived,
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
-                       .row_count = section.row_count};
+                       .row_count = section.row_count,
+                       .first_list = *first_list};
+    for (uint32_t i = 0; i < archived->type_count; i++)
+        *first_list +=
+            section.row_count * quern__archived_list_count(quern__image_type(load->image, archived, i));
     if (batch.handles == NULL) return; /* only without rows: the section has been checked */
     for (; batch.first < section.row_count; batch.first += batch.count) {
         const uint32_t wanted = choose_archetype(load, &batch);
@@ -628,11 +658,12 @@ static void load_sections(const loading *load, bool loads_links)
 {
     quern__section_iterator walk = {.blocks = &load->image->blocks};
     quern__archive_section section;
-    uint32_t archetype_count = 0;
+    uint32_t archetype_count = 0, first_list = 0;
     while (quern__section_next(&walk, &section)) {
         if (section.kind == QUERN__SECTION_ARCHETYPE) archetype_count++;
         if (section.kind == QUERN__SECTION_ROWS && !loads_links)
-            load_rows(load, &load->image->archetypes.items[archetype_count - 1], &section.payload);
+            load_rows(load, &load->image->archetypes.items[archetype_count - 1], &section.payload,
+                      &first_list);
         if (section.kind == QUERN__SECTION_LINKS && loads_links) load_links(load, &section.payload);
     }
 }
@@ -645,8 +676,17 @@ static void load_all(const loading *load)
     for (uint32_t i = 0; i < image->resources.count; i++) {
         const quern__archived_resource *resource = image->resources.items[i];
         if (resource->resource == NULL) continue;
-        quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
+        if (resource->conversion.kind == QUERN__CONVERT_BYTES)
+            quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
+        else
+            quern__type_remap_fields(&resource->type, resource->value, map_handle, (void *)load);
         quern__convert_fields(&resource->conversion, resource->resource->value, resource->value);
+        for (uint32_t p = 0; p < resource->conversion.pair_count; p++) {
+            /* lists have elements of the target */
+            const quern_field *to = &resource->resource->type.fields[resource->conversion.pairs[p].target];
+            quern__field_visit_lists(to, (char *)resource->resource->value + to->offset_bytes, true,
+                                     map_handle, (void *)load);
+        }
     }
     load_slots(load);
     load_sections(load, false);
@@ -830,11 +870,16 @@ static void release_image(quern__image *image)
     }
     for (uint32_t i = 0; i < image->resources.count; i++) {
         quern__archived_resource *resource = image->resources.items[i];
+        if (resource->has_lists) quern__type_free_lists(&resource->type, resource->value);
         quern__release(allocator, resource->value, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
         quern__type_release(&resource->type, allocator);
         quern__release(allocator, resource, sizeof *resource, _Alignof(quern__archived_resource));
     }
     quern__array_release(allocator, &image->resources);
+    for (uint32_t i = 0; i < image->lists.count; i++)
+        quern_list_free(&image->lists.items[i]);
+    quern__array_release(allocator, &image->lists);
+    if (image->lists_bytes.allocator != NULL) quern__byte_writer_release(&image->lists_bytes);
     quern__array_release(allocator, &image->archetypes);
     quern__array_release(allocator, &image->type_numbers);
     quern__array_release(allocator, &image->free_slots);

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/playback/playback.h"
 #include "core/query/query_internal.h"
+#include "core/storage/list_values.h"
 
 #define NO_TYPE  UINT32_MAX       /* no archive of the session has used the component */
 #define NEW_TYPE (UINT32_MAX - 1) /* the present archive is the first that uses it; it has no number yet */
@@ -27,6 +28,7 @@ typedef struct saving_state {
     uint32_t known_type_count;        /* those of finished archives */
     const quern__map *selected; /* slot + 1 -> slot in the archive; NULL: all slots are saved unchanged */
     uint32_t selected_count;    /* number of slots in the archive, if `selected` is set */
+    quern__byte_writer lists;   /* elements of the lists in the rows of a section */
 } saving_state;
 
 /* The components of one archetype in the archive. */
@@ -34,6 +36,7 @@ typedef struct saved_components {
     uint32_t component_count;
     uint32_t values_bytes; /* bytes of one row: handle and values */
     uint32_t bit_column_count;
+    bool has_lists;
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS];
 } saved_components;
 
@@ -112,6 +115,7 @@ static quern_result saving_init(saving_state *saving, quern_world *world, const 
     static const quern_save_def zero;
     *saving = (saving_state){
         .world = world, .def = def != NULL ? def : &zero, .allocator = world->storage.allocator};
+    saving->lists.allocator = &world->storage.allocator;
     const quern_result result = check_leave_out(world, saving->def);
     return result == QUERN_OK ? quern__archive_writer_init(&saving->writer, &world->storage.allocator,
                                                            saving->def->compress)
@@ -124,6 +128,7 @@ static void saving_release(saving_state *saving)
     quern__release(allocator, saving->numbers, (saving->number_count + 1) * sizeof *saving->numbers,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     quern__archive_writer_release(&saving->writer);
+    quern__byte_writer_release(&saving->lists);
 }
 
 static quern_result saving_start(saving_state *saving, quern_sink sink)
@@ -142,6 +147,11 @@ static quern_result saving_start(saving_state *saving, quern_sink sink)
 
 static quern_result saving_finish(saving_state *saving, quern_result result)
 {
+    if (result == QUERN_OK && saving->lists.has_failed)
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                             "out of memory for the elements of lists; the archive is incomplete");
+    saving->lists.has_failed = false;
+    saving->lists.count = 0;
     if (result == QUERN_OK) {
         quern__section_begin(&saving->writer, QUERN__SECTION_END, 0);
         quern__section_end(&saving->writer);
@@ -180,7 +190,7 @@ static quern_result add_saved_component(saving_state *saving, saved_components *
                                         uint32_t component_index, bool has_rows)
 {
     const quern__component *component = saving->world->storage.components.list.items[component_index];
-    if (has_rows && quern__hooks_own_resources(&component->type.hooks))
+    if (has_rows && quern__type_owns_unknown(&component->type))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%s' has hooks, so an archive cannot save what its values own: add "
                            "it to leave_out of quern_save_def",
@@ -188,6 +198,7 @@ static quern_result add_saved_component(saving_state *saving, saved_components *
     use_type(saving, component_index);
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
+    set->has_lists |= component->type.lists != NULL;
     set->bit_column_count += quern__column_flags_bit_column_count(component->type.flags);
     return QUERN_OK;
 }
@@ -223,7 +234,7 @@ static quern__type_section describe_component(const saving_state *saving, uint32
                          (relation->is_many ? QUERN__ARCHIVED_IS_MANY : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
         section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_DISABLED_BY_PARENT;
-    } else if (quern__hooks_own_resources(&component->type.hooks)) {
+    } else if (quern__type_owns_unknown(&component->type)) {
         section.flags |= QUERN__ARCHIVED_HAS_HOOKS;
     }
     return section;
@@ -254,6 +265,14 @@ static void write_pieces(saving_state *saving, quern__section_kind kind, const v
     }
 }
 
+/* Writes the collected elements of lists, after the section of their rows or resource. */
+static void write_lists(saving_state *saving)
+{
+    if (!saving->lists.has_failed)
+        write_pieces(saving, QUERN__SECTION_LISTS, saving->lists.bytes, saving->lists.count);
+    saving->lists.count = 0;
+}
+
 /* Writes the described fields of a resource. All other bytes are written as zero. */
 static quern_result save_value(saving_state *saving, const quern__resource *resource)
 {
@@ -268,6 +287,10 @@ static quern_result save_value(saving_state *saving, const quern__resource *reso
     quern__copy_fields(&resource->type, value, resource->value);
     write_pieces(saving, QUERN__SECTION_VALUE, value, bytes);
     quern__release(allocator, value, bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    if (resource->type.lists != NULL) {
+        quern__type_write_lists(&resource->type, resource->value, &saving->lists, NULL, NULL);
+        write_lists(saving);
+    }
     return QUERN_OK;
 }
 
@@ -457,7 +480,7 @@ static quern_entity handle_in_list(uint32_t list_index)
 
 static quern_entity map_list_handle(void *argument, quern_entity entity);
 
-static void save_column(const saving_state *saving, quern__byte_writer *writer, uint32_t index,
+static void save_column(saving_state *saving, quern__byte_writer *writer, uint32_t index,
                         const saved_rows *rows)
 {
     enum { PREFETCHED_RUNS = 8 };
@@ -480,6 +503,11 @@ static void save_column(const saving_state *saving, quern__byte_writer *writer, 
         else
             memcpy(target, quern__position_value(position, run->location), run->count * size_bytes);
         target += run->count * size_bytes;
+    }
+    for (uint32_t i = 0; type->lists != NULL && i < rows->row_count; i++) {
+        quern__type_write_lists(type, values + i * size_bytes, &saving->lists,
+                                rows->selecting != NULL ? map_list_handle : NULL, rows->selecting);
+        quern__type_clear_lists(type, values + i * size_bytes);
     }
     for (uint32_t i = 0; rows->selecting != NULL && type->has_entity_fields && i < rows->row_count; i++)
         quern__type_remap(type, values + i * size_bytes, map_list_handle, rows->selecting);
@@ -532,6 +560,7 @@ static void save_rows(saving_state *saving, const saved_components *set, const s
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
                 save_bit_column(writer, (quern__bit_column){flag, set->component_indices[i]}, rows);
     quern__section_end(&saving->writer);
+    if (set->has_lists) write_lists(saving);
 }
 
 /* ----------------------------------------------------------------------------------------------- worlds */

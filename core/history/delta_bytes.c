@@ -5,9 +5,10 @@
  *   | head | components | resources | batches |
  *
  *   component, resource   name with a length of one byte, size, hash of the layout. Numbered from 0
- *   batch                 head; keys of the entities; values in `to`, if the kind has any and the type a size; of
- *                         RELATED and UNRELATED batches the keys of the targets; of a NAMED batch the length of the
- *                         name (0: none) and the name
+ *   batch                 head; keys of the entities; values in `to`, if the kind has any and the type a size; the
+ *                         elements of the lists in them, value by value (list_values.h), where the values have zero
+ *                         bytes; of RELATED and UNRELATED batches the keys of the targets; of a NAMED batch the length
+ *                         of the name (0: none) and the name
  *
  * The *key* of an entity is its handle as quern__entity_to_relative gives it: use count and slot in the world of the
  * history. It is the same in all processes. Handles in described fields are keys, too. 0 is the null handle.
@@ -16,6 +17,7 @@
 
 #include "core/history/history_internal.h"
 #include "core/playback/playback.h"
+#include "core/storage/list_values.h"
 
 #include <quern/commands.h>
 #include <quern/history.h>
@@ -37,6 +39,13 @@ static uint64_t layout_hash(const quern__type *type)
         hash = quern__hash_word(hash, quern__hash_string(field->name));
         hash = quern__hash_word(hash, (uint64_t)field->type << 32 | field->offset_bytes);
         hash = quern__hash_word(hash, field->count);
+        if (field->type != QUERN_FIELD_LIST) continue;
+        const quern_element *element = field->element;
+        const quern__type structs = {.size_bytes = element->size_bytes,
+                                     .fields = (quern_field *)(uintptr_t)element->fields,
+                                     .field_count = element->field_count};
+        hash = quern__hash_word(hash, element->type);
+        if (element->type == 0) hash = quern__hash_word(hash, layout_hash(&structs));
     }
     return hash;
 }
@@ -77,8 +86,7 @@ typedef struct delta_writing {
 
 static quern_result check_savable(const quern__type *type, bool is_component)
 {
-    if (!quern__hooks_own_resources(&type->hooks) || (type->field_count > 0 && !is_component))
-        return QUERN_OK;
+    if (!quern__type_owns_unknown(type) || (type->field_count > 0 && !is_component)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "values of '%s' have hooks, so bytes cannot contain what they own: list the components to "
@@ -112,8 +120,12 @@ static void write_values(delta_writing *it, const quern__type *type, const char 
     char *room = quern__write_room(&it->batches, (size_t)count * type->size_bytes);
     if (room == NULL || type->size_bytes == 0) return;
     memcpy(room, values, (size_t)count * type->size_bytes);
+    for (uint32_t i = 0; i < count && type->lists != NULL; i++)
+        quern__type_clear_lists(type, room + (size_t)i * type->size_bytes);
     for (uint32_t i = 0; i < count && type->has_entity_fields; i++)
         quern__type_remap(type, room + (size_t)i * type->size_bytes, key_of, it);
+    for (uint32_t i = 0; i < count && type->lists != NULL; i++)
+        quern__type_write_lists(type, values + (size_t)i * type->size_bytes, &it->batches, key_of, it);
 }
 
 static void write_head_and_keys(delta_writing *it, const quern_delta_batch *batch, uint32_t number)
@@ -279,6 +291,12 @@ typedef struct delta_type {
     uint32_t index;
 } delta_type;
 
+/* The value of a resource in the message. */
+typedef struct delta_resource {
+    const delta_type *of;
+    const char *value;
+} delta_resource;
+
 typedef QUERN__ARRAY(delta_type) delta_types;
 typedef QUERN__ARRAY(uint64_t) delta_keys;
 
@@ -289,12 +307,13 @@ typedef struct delta_applying {
     quern__byte_reader bytes;
     quern__delta_head head;
     delta_types components, resources;
-    quern__byte_reader resource_batches; /* from the first RESOURCE batch on; these batches are the last */
-    uint32_t resource_batch_count;
-    quern__map made;         /* key -> provisional handle of a created entity */
-    delta_keys created_keys; /* in the order of creation */
+    QUERN__ARRAY(delta_resource) resource_values; /* their batches are the last */
+    quern__map made;                              /* key -> provisional handle of a created entity */
+    delta_keys created_keys;                      /* in the order of creation */
     delta_keys destroyed_keys;
     char *value; /* memory of QUERN_MAX_COMPONENT_BYTES for an aligned value */
+    QUERN__ARRAY(quern_list)
+    resource_lists; /* the lists of resources, in order; handles in them are keys */
 } delta_applying;
 
 /* ----------------------------------------------------------------------------------------- failures */
@@ -453,6 +472,24 @@ static quern_component component_of(const delta_applying *it, const delta_type *
     return quern__component_handle(&it->storage->components, of->index);
 }
 
+/* Records that the entity gets the component with the value in it->value, whose lists are the next bytes. */
+static quern_result record_lists(delta_applying *it, quern_entity entity, const delta_type *of)
+{
+    if (!quern__type_has_no_lists(of->type, it->value, 1))
+        return fail_bytes("the bytes of a list are not zero");
+    quern_result result = QUERN_OK;
+    if (!quern__type_read_lists(of->type, it->value, &it->bytes))
+        result = fail_memory();
+    else if (it->bytes.has_failed)
+        result = fail_bytes("a list is invalid");
+    if (result == QUERN_OK) {
+        quern__type_remap(of->type, it->value, map_key, it);
+        result = quern_commands_set(&it->applier->recorder, entity, component_of(it, of), it->value);
+    }
+    quern__type_free_lists(of->type, it->value);
+    return result;
+}
+
 /* Records that the entity gets the component with the value at `value`, whose handles are keys. */
 static quern_result record_value(delta_applying *it, quern_entity entity, const delta_type *of,
                                  const char *value)
@@ -460,6 +497,7 @@ static quern_result record_value(delta_applying *it, quern_entity entity, const 
     quern_commands *commands = &it->applier->recorder;
     if (of->type->size_bytes == 0) return quern_commands_add(commands, entity, component_of(it, of), NULL);
     memcpy(it->value, value, of->type->size_bytes);
+    if (QUERN__UNLIKELY(of->type->lists != NULL)) return record_lists(it, entity, of);
     quern__type_remap(of->type, it->value, map_key, it);
     if (quern__components_is_managed(&it->storage->components, of->index)) {
         quern_entity target;
@@ -518,29 +556,58 @@ static bool is_valid_batch(const delta_applying *it, const delta_batch_head *bat
         return false;
     if (batch->kind == QUERN_DELTA_RESOURCE)
         return batch->count == 0 && batch->number < it->resources.count;
-    if (it->resource_batch_count > 0 || batch->count == 0) return false;
+    if (it->resource_values.count > 0 || batch->count == 0) return false;
     if (batch->kind == QUERN_DELTA_NAMED && batch->count != 1) return false;
     return has_component(batch->kind) ? batch->number < it->components.count : batch->number == 0;
 }
 
+/* Reads the lists of a resource, which follow its value. */
+static quern_result read_resource_lists(delta_applying *it, const quern__type *type, const char *value)
+{
+    if (type->lists == NULL) return QUERN_OK;
+    const quern_allocator *allocator = &it->storage->allocator;
+    if (!quern__type_has_no_lists(type, value, 1)) return fail_bytes("the bytes of a list are not zero");
+    char *lists = quern__allocate(allocator, type->size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    if (lists == NULL) return fail_memory();
+    memset(lists, 0, type->size_bytes);
+    quern_result result = QUERN_OK;
+    if (!quern__array_reserve(allocator, &it->resource_lists,
+                              it->resource_lists.count + type->lists->count) ||
+        !quern__type_read_lists(type, lists, &it->bytes))
+        result = fail_memory();
+    else if (it->bytes.has_failed)
+        result = fail_bytes("a list is invalid");
+    for (uint32_t i = 0; i < type->lists->count && result == QUERN_OK; i++)
+        memcpy(&it->resource_lists.items[it->resource_lists.count++], lists + type->lists->offsets[i],
+               sizeof(quern_list));
+    if (result != QUERN_OK) quern__type_free_lists(type, lists);
+    quern__release(allocator, lists, type->size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    return result;
+}
+
 static quern_result record_batch(delta_applying *it)
 {
-    const quern__byte_reader begin = it->bytes;
     delta_batch_head batch;
     quern__read(&it->bytes, &batch, sizeof batch);
     if (!is_valid_batch(it, &batch)) return fail_bytes("a batch is invalid");
     if (batch.kind == QUERN_DELTA_RESOURCE) {
         /* Skips the value of a resource, which is read after the commands were applied. */
         const quern__type *type = it->resources.items[batch.number].type;
-        if (quern__read_in_place(&it->bytes, type->size_bytes) == NULL)
-            return fail_bytes("a resource is incomplete");
-        if (quern__hooks_own_resources(&type->hooks) && type->field_count == 0)
+        const char *value = quern__read_in_place(&it->bytes, type->size_bytes);
+        if (value == NULL) return fail_bytes("a resource is incomplete");
+        const quern_result result = read_resource_lists(it, type, value);
+        if (result != QUERN_OK) return result;
+        if (quern__type_owns_unknown(type) && type->field_count == 0)
             return quern__fail(
                 QUERN_ERROR_LAYOUT_MISMATCH,
                 "resource '%s' has hooks but no described fields in this world, so bytes cannot be its "
                 "value: describe its fields, or write the delta without resources",
                 type->name);
-        if (it->resource_batch_count++ == 0) it->resource_batches = begin;
+        if (!quern__array_reserve(&it->storage->allocator, &it->resource_values,
+                                  it->resource_values.count + 1))
+            return fail_memory();
+        it->resource_values.items[it->resource_values.count++] =
+            (delta_resource){&it->resources.items[batch.number], value};
         return QUERN_OK;
     }
     const char *keys = quern__read_items(&it->bytes, batch.count, sizeof(uint64_t));
@@ -549,7 +616,7 @@ static quern_result record_batch(delta_applying *it)
     if (has_targets(batch.kind)) size_bytes = sizeof(uint64_t);
     const char *values = quern__read_items(&it->bytes, batch.count, size_bytes);
     if (keys == NULL || values == NULL) return fail_bytes("a batch is incomplete");
-    if (has_values && quern__hooks_own_resources(&it->components.items[batch.number].type->hooks))
+    if (has_values && quern__type_owns_unknown(it->components.items[batch.number].type))
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "component '%s' has hooks in this world, so bytes cannot be its value: write the delta "
@@ -630,6 +697,18 @@ static void note_created(void *argument, const quern__gathered *gathered, const 
         enter_entity(it->applier, it->created_keys.items[i], created[i]);
 }
 
+/* Moves the lists of a resource, which were read before, into its value. */
+static void apply_resource_lists(delta_applying *it, const quern__type *type, char *target,
+                                 uint32_t *next_list)
+{
+    quern__type_free_lists(type, target);
+    for (uint32_t i = 0; i < type->lists->count; i++) {
+        quern_list *list = &it->resource_lists.items[(*next_list)++];
+        memcpy(target + type->lists->offsets[i], list, sizeof *list);
+        *list = (quern_list){.count = 0};
+    }
+}
+
 static quern_result apply(delta_applying *it)
 {
     quern__playback_stats stats = {0};
@@ -650,18 +729,19 @@ static quern_result apply(delta_applying *it)
     }
     for (uint32_t i = 0; i < it->destroyed_keys.count; i++)
         forget_entity(applier, it->destroyed_keys.items[i]);
-    for (uint32_t i = 0; i < it->resource_batch_count; i++) {
-        delta_batch_head batch;
-        quern__read(&it->resource_batches, &batch, sizeof batch);
-        const delta_type *of = &it->resources.items[batch.number];
-        const char *value = quern__read_in_place(&it->resource_batches, of->type->size_bytes);
+    uint32_t next_list = 0;
+    for (uint32_t i = 0; i < it->resource_values.count; i++) {
+        const delta_type *of = it->resource_values.items[i].of;
         const quern__type *type = of->type;
+        const char *value = it->resource_values.items[i].value;
         char *target = applier->world->resources.list.items[of->index].value;
         for (uint32_t k = 0; k < type->field_count; k++) {
             const quern_field *field = &type->fields[k];
+            if (quern__field_is_list(field->type)) continue;
             memcpy(target + field->offset_bytes, value + field->offset_bytes,
                    (size_t)quern__field_bytes(field->type) * field->count);
         }
+        if (type->lists != NULL) apply_resource_lists(it, type, target, &next_list);
         if (type->field_count == 0) memcpy(target, value, type->size_bytes);
         quern__type_remap(type, target, map_final_key, applier);
     }
@@ -705,6 +785,10 @@ static quern_result read_and_apply(quern_delta_applier *applier, quern_source so
     quern__array_release(allocator, &it.resources);
     quern__array_release(allocator, &it.created_keys);
     quern__array_release(allocator, &it.destroyed_keys);
+    for (uint32_t i = 0; i < it.resource_lists.count; i++)
+        quern_list_free(&it.resource_lists.items[i]);
+    quern__array_release(allocator, &it.resource_lists);
+    quern__array_release(allocator, &it.resource_values);
     quern__map_release(&it.made, allocator);
     if (it.copy.allocator != NULL) quern__byte_writer_release(&it.copy);
     quern__release(allocator, it.value, QUERN_MAX_COMPONENT_BYTES, QUERN_MAX_ALIGNMENT_BYTES);

@@ -331,6 +331,15 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
     return QUERN_OK;
 }
 
+/* Returns whether values of a type with lists are equal. Those of other types with hooks cannot be compared. */
+static bool are_same_values(const quern__type *type, const char *a, const char *b, size_t bytes)
+{
+    bool are_same = true;
+    for (size_t at = 0; type->lists != NULL && at < bytes && are_same; at += type->size_bytes)
+        are_same = quern__type_same_value(type, a + at, b + at);
+    return are_same;
+}
+
 /* Checks, in builds with checks, that a shared page has the values of the world. It fails if values were
  * written without updating a version. */
 static quern_result check_unchanged(const archetype_save *it, uint32_t slot, uint32_t column,
@@ -339,7 +348,8 @@ static quern_result check_unchanged(const archetype_save *it, uint32_t slot, uin
     size_t bytes;
     const quern__type *type;
     const char *source = find_source(it->archetype, slot, column, &bytes, &type);
-    if (type != NULL || memcmp(quern__page_memory(&it->history->store, page), source, bytes) == 0)
+    const char *saved = quern__page_memory(&it->history->store, page);
+    if (type != NULL ? are_same_values(type, saved, source, bytes) : memcmp(saved, source, bytes) == 0)
         return QUERN_OK;
     const char *name = column < it->archetype->column_count ? it->archetype->columns[column].type->name
                                                             : "handle or version";

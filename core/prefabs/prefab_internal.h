@@ -32,10 +32,12 @@ typedef struct quern__prefab_column {
 } quern__prefab_column;
 
 typedef struct quern__prefab_field {
-    uint32_t column;       /* index of the column in the group */
-    uint32_t row;          /* index of the row in the group */
-    uint32_t offset_bytes; /* offset in the value */
-    uint32_t member;       /* the field holds the handle of this member */
+    uint32_t column;            /* index of the column in the group */
+    uint32_t row;               /* index of the row in the group */
+    uint32_t offset_bytes;      /* offset in the value: of the handle, or of the list that has it */
+    uint32_t member;            /* the field holds the handle of this member */
+    uint32_t element;           /* of the list (list.h); 0: the handle is in no list */
+    uint32_t list_offset_bytes; /* offset of the handle in the elements of the list */
 } quern__prefab_field;
 
 typedef struct quern__prefab_group {

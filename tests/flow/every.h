@@ -35,12 +35,13 @@ enum {
     EVERY_GIVEN, /* has a default value */
     EVERY_WIDE,  /* the widest value */
     EVERY_ROWS,  /* changes by row */
+    EVERY_LIST,  /* a list and a string, which follow from a word */
     EVERY_OFF,   /* the tag of disabled entities */
     EVERY_TYPES
 };
 
 enum {
-    EVERY_WORDS = 21,
+    EVERY_WORDS = 22,
     EVERY_SINGLES = 4,   /* relations with one target: the first ones */
     EVERY_RELATIONS = 6, /* the others have many */
     EVERY_MEMBERS = 4,
@@ -62,6 +63,15 @@ extern const every_type every_types[EVERY_TYPES];
 extern const quern_relation_def every_relations[EVERY_RELATIONS];
 extern const uint64_t every_default[2];
 
+/* A value of EVERY_LIST. */
+typedef struct every_list {
+    QUERN_LIST(uint64_t) numbers;
+    quern_string text;
+} every_list;
+
+/* Changes a value to the one that follows from a word: 0 gives empty lists. */
+void every_list_write(every_list *value, uint64_t word);
+
 static inline bool every_has(uint32_t set, uint32_t type)
 {
     return (set >> type & 1) != 0;
@@ -79,6 +89,7 @@ typedef enum every_feature {
     EVERY_USES_DEFAULT,
     EVERY_USES_LINK,
     EVERY_USES_HOOKS,
+    EVERY_USES_LIST,
     EVERY_USES_TOGGLE,
     EVERY_USES_TREE_SWITCH,
     EVERY_USES_OFF_TAG,
@@ -356,6 +367,9 @@ void every_open(quern_schedule_def style, const quern_allocator *allocator);
 void every_close(void);
 void every_learn_known(void);
 void every_play_between(quern_jobs *jobs); /* plays the calls before the next frame */
+
+/* Returns the size of a value. */
+uint32_t every_value_bytes(uint32_t type);
 
 /* Reads the words of a value. */
 void every_read(uint32_t type, const void *value, uint64_t *words);

@@ -20,6 +20,9 @@ static void fix_memory_policy(void)
 #endif
 }
 
+/* Frames of several kinds: systems that share passes, systems that conflict, structural changes, events. */
+static const char *const sweep[] = {"frame7", "frame20", "frame20_pairs", "spawn", "event"};
+
 int main(int argc, char **argv)
 {
     fix_memory_policy();
@@ -30,6 +33,8 @@ int main(int argc, char **argv)
         .workloads = bench_workloads,
         .workload_count = bench_workload_count,
         .subject_names = {[BENCH_RAW] = "raw", [BENCH_QUERN] = "quern"},
+        .sweep = sweep,
+        .sweep_count = sizeof sweep / sizeof sweep[0],
         .flags = QUERN_BENCH_FLAGS,
         .commit = QUERN_BENCH_COMMIT,
     };

@@ -4,7 +4,7 @@
 # Rooms that QUERN_WITHOUT may leave out, and the sources of each. What the remaining rooms call of a room is defined
 # again in cmake/without/ROOM.c, if there is anything: an empty room, or one that fails with UNAVAILABLE.
 set(quern_optional_rooms history archive replay observe prefabs reactions events)
-set(quern_room_history core/history/ sched/history/history_ sched/history/delta_)
+set(quern_room_history core/history/ sched/history/history_)
 set(quern_room_archive core/archive/ sched/history/archive)
 set(quern_room_replay sched/replay/)
 set(quern_room_observe sched/observe/)

@@ -43,11 +43,21 @@ static bool find_field(const quern_world *world, quern__inspect_field *field)
         if (bytes + 1 >= path_bytes || strncmp(path, type.name, bytes) != 0 || path[bytes] != '.') continue;
         const quern_field *found = field_at(&type, path + bytes + 1, path_bytes - bytes - 1, &element);
         if (found == NULL) continue;
-        static const uint32_t sizes[] = {
-            [QUERN_FIELD_BOOL] = 1, [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2,
-            [QUERN_FIELD_U16] = 2,  [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8,
-            [QUERN_FIELD_U64] = 8,  [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8, [QUERN_FIELD_ENTITY] = 8,
-            [QUERN_FIELD_TEXT] = 1};
+        static const uint32_t sizes[] = {[QUERN_FIELD_BOOL] = 1,
+                                         [QUERN_FIELD_I8] = 1,
+                                         [QUERN_FIELD_U8] = 1,
+                                         [QUERN_FIELD_I16] = 2,
+                                         [QUERN_FIELD_U16] = 2,
+                                         [QUERN_FIELD_I32] = 4,
+                                         [QUERN_FIELD_U32] = 4,
+                                         [QUERN_FIELD_I64] = 8,
+                                         [QUERN_FIELD_U64] = 8,
+                                         [QUERN_FIELD_F32] = 4,
+                                         [QUERN_FIELD_F64] = 8,
+                                         [QUERN_FIELD_ENTITY] = 8,
+                                         [QUERN_FIELD_TEXT] = 1,
+                                         [QUERN_FIELD_STRING] = sizeof(quern_string),
+                                         [QUERN_FIELD_LIST] = sizeof(quern_list)};
         if (field->getter != NULL && !quern_component_equal(field->component, type.component)) continue;
         field->component = type.component;
         field->type = found->type;
@@ -107,6 +117,7 @@ bool quern__inspect_field_number(const quern__inspect_field *field, quern_entity
         float f32;
         double f64;
         quern_entity entity;
+        quern_list list;
     } as;
     const char *value = field->type != 0 ? quern_getter_get(field->getter, entity) : NULL;
     if (value == NULL) return false;
@@ -157,6 +168,11 @@ bool quern__inspect_field_number(const quern__inspect_field *field, quern_entity
             ended = ended || i >= field->text_bytes || at[i] == '\0';
             *out_number = *out_number * 256 + (ended ? 0 : (unsigned char)at[i]);
         }
+        break;
+    case QUERN_FIELD_STRING:
+    case QUERN_FIELD_LIST:
+        memcpy(&as.list, at, sizeof as.list);
+        *out_number = as.list.count;
         break;
     }
 #undef READ

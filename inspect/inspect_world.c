@@ -888,21 +888,6 @@ static void begin_relate(quern__inspect_answer *answer)
         finish(answer, quern_entity_relate(world, entity, relation, target), name);
 }
 
-/* Captures an entity and its descendants, and spawns them beside it. The root of the copy has no name. */
-static quern_result copy_entity(quern_world *world, quern_entity entity, quern_entity *out_copy)
-{
-    quern_prefab prefab;
-    const quern_relation parent = hierarchy_of(world);
-    const quern_spawn_def def = {.parent = quern_relation_is_null(parent)
-                                               ? quern_entity_null()
-                                               : quern_entity_target(world, entity, parent)};
-    quern_result result = quern_prefab_capture(world, entity, &prefab);
-    if (result != QUERN_OK) return result;
-    result = quern_prefab_spawn(world, prefab, &def, out_copy);
-    quern_prefab_destroy(world, prefab);
-    return result;
-}
-
 static bool find_prefab(quern__inspect_answer *answer, quern_prefab *out_prefab)
 {
     const quern_world *world = answer->inspector->def.world;
@@ -938,7 +923,8 @@ static void begin_create(quern__inspect_answer *answer)
     if (has_prefab)
         result = quern_prefab_spawn(world, prefab, NULL, &entity);
     else
-        result = has_copy ? copy_entity(world, source, &entity) : quern_entity_create(world, &entity);
+        result = has_copy ? quern_entity_clone(world, source, NULL, &entity)
+                          : quern_entity_create(world, &entity);
     if (result != QUERN_OK) {
         quern__inspect_fail_result(answer, result);
         return;

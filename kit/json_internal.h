@@ -31,6 +31,38 @@ static inline void quern__json_field_init(quern__json_field *single, const quern
     single->type.field_count = 1;
 }
 
+/* The elements of a list as a type: their fields, or one field for numbers, handles and strings. Points into itself. */
+typedef struct quern__json_elements {
+    quern_field field;
+    quern_type_info type;
+    uint32_t element; /* for the calls of quern/list.h */
+} quern__json_elements;
+
+static inline void quern__json_elements_init(quern__json_elements *it, const quern_field *list)
+{
+    static const uint32_t sizes[] = {[QUERN_FIELD_BOOL] = 1,
+                                     [QUERN_FIELD_I8] = 1,
+                                     [QUERN_FIELD_U8] = 1,
+                                     [QUERN_FIELD_I16] = 2,
+                                     [QUERN_FIELD_U16] = 2,
+                                     [QUERN_FIELD_I32] = 4,
+                                     [QUERN_FIELD_U32] = 4,
+                                     [QUERN_FIELD_I64] = 8,
+                                     [QUERN_FIELD_U64] = 8,
+                                     [QUERN_FIELD_F32] = 4,
+                                     [QUERN_FIELD_F64] = 8,
+                                     [QUERN_FIELD_ENTITY] = 8,
+                                     [QUERN_FIELD_STRING] = sizeof(quern_string)};
+    const quern_element *element = list->element;
+    it->field = (quern_field){.name = list->name, .type = element->type, .count = 1};
+    it->type =
+        (quern_type_info){.name = list->name,
+                          .size_bytes = element->type != 0 ? sizes[element->type] : element->size_bytes,
+                          .fields = element->type != 0 ? &it->field : element->fields,
+                          .field_count = element->type != 0 ? 1 : element->field_count};
+    it->element = element->type == QUERN_FIELD_STRING ? QUERN_LIST_STRINGS : it->type.size_bytes;
+}
+
 /* Returns the value of a hexadecimal digit, or -1. */
 static inline int quern__json_hexadecimal(char digit)
 {
@@ -43,11 +75,11 @@ static inline int quern__json_hexadecimal(char digit)
 static inline const char *quern__json_field_type(quern_field_type type)
 {
     static const char *const names[] = {
-        [QUERN_FIELD_BOOL] = "bool", [QUERN_FIELD_I8] = "i8",   [QUERN_FIELD_U8] = "u8",
-        [QUERN_FIELD_I16] = "i16",   [QUERN_FIELD_U16] = "u16", [QUERN_FIELD_I32] = "i32",
-        [QUERN_FIELD_U32] = "u32",   [QUERN_FIELD_I64] = "i64", [QUERN_FIELD_U64] = "u64",
-        [QUERN_FIELD_F32] = "f32",   [QUERN_FIELD_F64] = "f64", [QUERN_FIELD_ENTITY] = "entity",
-        [QUERN_FIELD_TEXT] = "text"};
+        [QUERN_FIELD_BOOL] = "bool", [QUERN_FIELD_I8] = "i8",         [QUERN_FIELD_U8] = "u8",
+        [QUERN_FIELD_I16] = "i16",   [QUERN_FIELD_U16] = "u16",       [QUERN_FIELD_I32] = "i32",
+        [QUERN_FIELD_U32] = "u32",   [QUERN_FIELD_I64] = "i64",       [QUERN_FIELD_U64] = "u64",
+        [QUERN_FIELD_F32] = "f32",   [QUERN_FIELD_F64] = "f64",       [QUERN_FIELD_ENTITY] = "entity",
+        [QUERN_FIELD_TEXT] = "text", [QUERN_FIELD_STRING] = "string", [QUERN_FIELD_LIST] = "list"};
     return names[type];
 }
 

@@ -26,6 +26,14 @@ void quern__json_destroy(const quern_type_info *type, void *value)
     if (type->hooks.destroy != NULL) type->hooks.destroy(value, 1, type->hooks.user_data);
 }
 
+void quern__json_copy(const quern_type_info *type, void *target, const void *value)
+{
+    if (type->hooks.copy != NULL)
+        type->hooks.copy(target, value, 1, type->hooks.user_data);
+    else
+        memcpy(target, value, type->size_bytes);
+}
+
 /* ------------------------------------------------------------------------------------------ reader */
 
 quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
@@ -279,6 +287,85 @@ static quern_result read_text_bytes(const quern__json_field *single, const quern
     return QUERN_OK;
 }
 
+/* Reads a string from a JSON string, or from an array of its bytes, the form of texts that are not UTF-8. */
+static quern_result read_string(const quern_type_info *type, const quern_field *field,
+                                const quern__json_item *item, char *at)
+{
+    quern_string string = {{{0}, 0, 0}}, old;
+    quern_result result = QUERN_OK;
+    if (item->kind == QUERN__JSON_STRING) {
+        result = quern_string_set_bytes(&string, item->text, item->bytes);
+    } else if (item->kind == QUERN__JSON_ARRAY) {
+        const quern__json_item *element = quern__json_first(item);
+        for (; element != NULL && result == QUERN_OK; element = quern__json_next(item, element)) {
+            uint64_t byte;
+            if (!quern__json_as_count(element, UINT8_MAX, &byte) || byte == 0)
+                result = fail_kind(type, field->name, "a string, or an array of bytes from 1 to 255");
+            else
+                result = quern_string_append_bytes(&string, &(char){(char)(unsigned char)byte}, 1);
+        }
+    } else {
+        result = fail_kind(type, field->name, "a string");
+    }
+    if (result != QUERN_OK) {
+        quern_string_free(&string);
+        return result;
+    }
+    memcpy(&old, at, sizeof old);
+    memcpy(at, &string, sizeof string);
+    quern_string_free(&old);
+    return QUERN_OK;
+}
+
+static quern_result read_object(quern__json_reader *reader, const quern_type_info *type,
+                                const quern__json_item *object, const char *prefix, char *value);
+
+static quern_result read_list_item(quern__json_reader *reader, const quern__json_elements *elements,
+                                   const quern_field *field, const quern__json_item *item, char *at)
+{
+    quern__json_field single;
+    if (field->element->type == QUERN_FIELD_STRING)
+        return read_string(&elements->type, &elements->field, item, at);
+    if (field->element->type == 0)
+        return item->kind == QUERN__JSON_OBJECT
+                   ? read_object(reader, &elements->type, item, "", at)
+                   : fail_kind(&elements->type, field->name, "objects with the fields of its elements");
+    quern__json_field_init(&single, &elements->type, 0);
+    return read_element(reader, &single, item, field->name, at, at);
+}
+
+static quern_result read_list(quern__json_reader *reader, const quern_type_info *type,
+                              const quern_field *field, const quern__json_item *item, char *at)
+{
+    quern__json_elements elements;
+    quern_list list = {{0}, 0, 0}, old;
+    quern__json_elements_init(&elements, field);
+    if (item->kind != QUERN__JSON_ARRAY) return fail_kind(type, field->name, "an array of its elements");
+    quern_result result = quern_list_resize(&list, elements.element, item->count);
+    char *next = result == QUERN_OK ? quern_list_write(&list, elements.element) : NULL;
+    const quern__json_item *element = result == QUERN_OK ? quern__json_first(item) : NULL;
+    for (; element != NULL && result == QUERN_OK; element = quern__json_next(item, element)) {
+        result = read_list_item(reader, &elements, field, element, next);
+        if (result != QUERN_OK) result = quern__json_note(reader, element, result);
+        next += elements.type.size_bytes;
+    }
+    if (result != QUERN_OK) {
+        quern_list_free(&list);
+        return result;
+    }
+    memcpy(&old, at, sizeof old);
+    memcpy(at, &list, sizeof list);
+    quern_list_free(&old);
+    return QUERN_OK;
+}
+
+static quern_result read_string_or_list(quern__json_reader *reader, const quern_type_info *type,
+                                        const quern_field *field, const quern__json_item *item, char *at)
+{
+    return field->type == QUERN_FIELD_STRING ? read_string(type, field, item, at)
+                                             : read_list(reader, type, field, item, at);
+}
+
 static quern_result read_field(quern__json_reader *reader, const quern_type_info *type, uint32_t i,
                                const quern__json_item *item, char *value)
 {
@@ -291,6 +378,9 @@ static quern_result read_field(quern__json_reader *reader, const quern_type_info
         return read_text_bytes(&single, item, at);
     if (single.field.type == QUERN_FIELD_TEXT && item->kind != QUERN__JSON_STRING)
         return fail_kind(type, single.field.name, "a string");
+    const bool is_list = single.field.type == QUERN_FIELD_STRING || single.field.type == QUERN_FIELD_LIST;
+    if (is_list && single.field.count == 1)
+        return read_string_or_list(reader, type, &single.field, item, at);
     if (single.field.type == QUERN_FIELD_TEXT || single.field.count == 1)
         return read_element(reader, &single, item, single.field.name, value, at);
     if (item->kind != QUERN__JSON_ARRAY || item->count != single.field.count) {
@@ -301,8 +391,10 @@ static quern_result read_field(quern__json_reader *reader, const quern_type_info
     for (; element != NULL; element = quern__json_next(item, element)) {
         quern__json_element_path(single.field.name, k, path);
         const quern_result result =
-            read_element(reader, &single, element, path, value,
-                         single.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity) : at);
+            is_list ? read_string_or_list(reader, type, &single.field, element, at + k * sizeof(quern_list))
+                    : read_element(reader, &single, element, path, value,
+                                   single.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity)
+                                                                           : at);
         if (result != QUERN_OK) return quern__json_note(reader, element, result);
         k++;
     }
@@ -403,6 +495,15 @@ quern_result quern__json_read_fields(quern__json_reader *reader, const quern_typ
 
 /* --------------------------------------------------------------------------------------------- value */
 
+void quern__json_replace(const quern_type_info *type, void *value, void *copy, quern_result result)
+{
+    if (result == QUERN_OK) {
+        quern__json_destroy(type, value);
+        type->hooks.copy(value, copy, 1, type->hooks.user_data);
+    }
+    quern__json_destroy(type, copy);
+}
+
 quern_result quern_json_read_value(const quern_world *world, const quern_type_info *type, void *value,
                                    const char *text, size_t bytes, const quern_json_options *options)
 {
@@ -419,10 +520,12 @@ quern_result quern_json_read_value(const quern_world *world, const quern_type_in
     /* Reads into a copy of the value, so that an error leaves the value unchanged. */
     result = quern__json_reserve_scratch(&reader, type->size_bytes + (size_t)1);
     if (result == QUERN_OK) {
-        if (type->size_bytes > 0) memcpy(reader.scratch, value, type->size_bytes);
+        if (type->size_bytes > 0) quern__json_copy(type, reader.scratch, value);
         result = quern__json_read_fields(&reader, type, document.items, reader.scratch);
+        if (type->hooks.copy != NULL) quern__json_replace(type, value, reader.scratch, result);
     }
-    if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader.scratch, type->size_bytes);
+    if (result == QUERN_OK && type->size_bytes > 0 && type->hooks.copy == NULL)
+        memcpy(value, reader.scratch, type->size_bytes);
     result = quern__json_add_place(&document, reader.place, result);
     quern__json_document_close(&document);
     quern__json_reader_close(&reader);

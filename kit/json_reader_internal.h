@@ -57,6 +57,13 @@ void quern__json_construct(const quern_type_info *type, void *value);
 /* Destroys a value of a type. */
 void quern__json_destroy(const quern_type_info *type, void *value);
 
+/* Copies a value to uninitialised memory, as bytes if the type has no copy hook. */
+void quern__json_copy(const quern_type_info *type, void *target, const void *value);
+
+/* Replaces a value by a copy that was changed, or destroys the copy if that failed. Precondition: the type has a copy
+ * hook. */
+void quern__json_replace(const quern_type_info *type, void *value, void *copy, quern_result result);
+
 /* Errors, with nothing to close: NULL_ARGUMENT, INVALID_ARGUMENT (half an allocator). options may be NULL. */
 quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
                                      const quern_json_options *options, const char *function);

@@ -102,12 +102,12 @@ static quern_result load_existing(world_loader *loader, quern_entity entity, que
                                 "quern_entity_set_text",
                                 type->name);
     if (type->size_bytes > 0)
-        memcpy(loader->reader.scratch, quern_entity_get(loader->reader.world, entity, component),
-               type->size_bytes);
-    const quern_result result =
-        quern__json_read_fields(&loader->reader, type, item, loader->reader.scratch);
-    return result == QUERN_OK && loader->commands != NULL ? record(loader, entity, component, type)
-                                                          : result;
+        quern__json_copy(type, loader->reader.scratch,
+                         quern_entity_get(loader->reader.world, entity, component));
+    quern_result result = quern__json_read_fields(&loader->reader, type, item, loader->reader.scratch);
+    if (result == QUERN_OK && loader->commands != NULL) result = record(loader, entity, component, type);
+    if (type->hooks.copy != NULL) quern__json_destroy(type, loader->reader.scratch);
+    return result;
 }
 
 /* entity: null if it does not exist yet. */
@@ -243,9 +243,15 @@ static quern_result load_resource(world_loader *loader, const quern__json_item *
             type.name);
     if (result == QUERN_OK) result = quern__json_reserve_scratch(&loader->reader, type.size_bytes);
     if (result != QUERN_OK) return result;
-    memcpy(loader->reader.scratch, value, type.size_bytes);
-    result = quern__json_read_fields(&loader->reader, &type, item, loader->reader.scratch);
-    if (result == QUERN_OK && stores_value) memcpy(value, loader->reader.scratch, type.size_bytes);
+    char *copy = loader->reader.scratch;
+    quern__json_copy(&type, copy, value);
+    result = quern__json_read_fields(&loader->reader, &type, item, copy);
+    if (type.hooks.copy != NULL && stores_value)
+        quern__json_replace(&type, value, copy, result);
+    else if (type.hooks.copy != NULL)
+        quern__json_destroy(&type, copy);
+    else if (result == QUERN_OK && stores_value)
+        memcpy(value, copy, type.size_bytes);
     return result;
 }
 

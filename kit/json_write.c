@@ -210,11 +210,10 @@ static size_t character_bytes(const char *text, size_t left)
     return is_invalid ? 0 : bytes;
 }
 
-static void print_text(json_writer *writer, const char *text, uint32_t count)
+/* Prints a text of `length_bytes` bytes as a string, or all its `count` bytes as an array if it is no UTF-8. */
+static void print_characters(json_writer *writer, const char *text, size_t length_bytes, uint32_t count,
+                             bool is_valid)
 {
-    const char *end = memchr(text, '\0', count);
-    const size_t length_bytes = end != NULL ? (size_t)(end - text) : 0;
-    bool is_valid = end != NULL;
     for (size_t i = 0; i < length_bytes && is_valid;) {
         const size_t bytes = character_bytes(text + i, length_bytes - i);
         is_valid = bytes > 0;
@@ -229,6 +228,45 @@ static void print_text(json_writer *writer, const char *text, uint32_t count)
         print_number(writer, (unsigned char)text[i]);
     }
     print(writer, "]");
+}
+
+static void print_text(json_writer *writer, const char *text, uint32_t count)
+{
+    const char *end = memchr(text, '\0', count);
+    print_characters(writer, text, end != NULL ? (size_t)(end - text) : 0, count, end != NULL);
+}
+
+static void print_string_field(json_writer *writer, const char *at)
+{
+    quern_string string;
+    memcpy(&string, at, sizeof string);
+    const uint32_t bytes = quern_string_bytes(&string);
+    print_characters(writer, quern_string_text(&string), bytes, bytes, true);
+}
+
+static void print_value(json_writer *writer, const quern_type_info *type, const char *value);
+
+static void print_list(json_writer *writer, const quern_field *field, const char *at)
+{
+    quern__json_elements elements;
+    quern_list list;
+    memcpy(&list, at, sizeof list);
+    quern__json_elements_init(&elements, field);
+    put(writer, "[", 1);
+    for (uint32_t i = 0; i < list.count; i++) {
+        const char *item = (const char *)list.items + (size_t)i * elements.type.size_bytes;
+        quern__json_field single;
+        if (i > 0) put(writer, ", ", 2);
+        if (field->element->type == 0) {
+            print_value(writer, &elements.type, item);
+        } else if (field->element->type == QUERN_FIELD_STRING) {
+            print_string_field(writer, item);
+        } else {
+            quern__json_field_init(&single, &elements.type, 0);
+            print_element(writer, &single, item, field->name, item);
+        }
+    }
+    put(writer, "]", 1);
 }
 
 static uint32_t element_bytes(quern_field_type type)
@@ -259,6 +297,17 @@ static void print_field(json_writer *writer, const quern_type_info *type, uint32
     const char *at = value + single.field.offset_bytes;
     if (single.field.type == QUERN_FIELD_TEXT) {
         print_text(writer, at, single.field.count);
+        return;
+    }
+    if (single.field.type == QUERN_FIELD_STRING || single.field.type == QUERN_FIELD_LIST) {
+        for (uint32_t k = 0; k < single.field.count; k++, at += sizeof(quern_list)) {
+            if (single.field.count > 1) print(writer, k == 0 ? "[" : ", ");
+            if (single.field.type == QUERN_FIELD_STRING)
+                print_string_field(writer, at);
+            else
+                print_list(writer, &single.field, at);
+        }
+        if (single.field.count > 1) print(writer, "]");
         return;
     }
     if (single.field.count == 1) {

@@ -58,10 +58,15 @@ typedef struct live_known {
     char name[QUERN_MAX_NAME_BYTES + 1];
 } live_known;
 
-typedef union live_definition {
-    quern_component_def component;
-    quern_resource_def resource;
-    quern_event_def event;
+typedef struct live_definition {
+    union {
+        quern_component_def component;
+        quern_resource_def resource;
+        quern_event_def event;
+    };
+    /* Copies of the descriptions of elements of lists, which may be on the stack of the load function. */
+    quern_element elements[QUERN_MAX_FIELDS];
+    quern_field element_fields[QUERN_MAX_FIELDS];
 } live_definition;
 
 /* A type that the load function of a version has registered. */
@@ -389,6 +394,51 @@ static bool has_hooks(quern_type_kind kind, const live_definition *def)
     return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
 }
 
+static quern_field *fields_of(quern_type_kind kind, live_definition *def)
+{
+    return kind == QUERN_TYPE_COMPONENT  ? def->component.fields
+           : kind == QUERN_TYPE_RESOURCE ? def->resource.fields
+                                         : def->event.fields;
+}
+
+/* Copies the descriptions of elements into the definition. Descriptions that no registration accepts are left out, which it
+ * then reports. */
+static void own_elements(quern_type_kind kind, live_definition *def)
+{
+    quern_field *const fields = fields_of(kind, def);
+    uint32_t field_count = 0;
+    for (uint32_t i = 0; i < QUERN_MAX_FIELDS && fields[i].name != NULL; i++) {
+        if (fields[i].element == NULL) continue;
+        quern_element *const element = &def->elements[i];
+        *element = *fields[i].element;
+        fields[i].element = element;
+        if (element->type != 0 || element->fields == NULL) continue;
+        if (element->field_count > QUERN_MAX_FIELDS - field_count) element->field_count = 0;
+        memcpy(&def->element_fields[field_count], element->fields,
+               element->field_count * sizeof *element->fields);
+        element->fields = &def->element_fields[field_count];
+        field_count += element->field_count;
+    }
+}
+
+static bool fields_agree(const quern_field *left, const quern_field *right)
+{
+    return strcmp(left->name, right->name) == 0 && left->type == right->type &&
+           left->offset_bytes == right->offset_bytes && (left->count > 1) == (right->count > 1) &&
+           (left->count <= 1 || left->count == right->count);
+}
+
+static bool elements_agree(const quern_element *left, const quern_element *right)
+{
+    if (left == NULL || right == NULL) return left == right;
+    if (left->type != right->type) return false;
+    if (left->type != 0) return true;
+    bool agree = left->size_bytes == right->size_bytes && left->field_count == right->field_count;
+    for (uint32_t i = 0; i < left->field_count && agree; i++)
+        agree = fields_agree(&left->fields[i], &right->fields[i]);
+    return agree;
+}
+
 /* Returns whether two modules can use values by both definitions. */
 static bool definitions_agree(quern_type_kind kind, const live_definition *a, const live_definition *b)
 {
@@ -400,10 +450,7 @@ static bool definitions_agree(quern_type_kind kind, const live_definition *a, co
         const quern_field *const left = &first.fields[i], *const right = &second.fields[i];
         if ((left->name == NULL) != (right->name == NULL)) return false;
         if (left->name == NULL) break;
-        if (strcmp(left->name, right->name) != 0 || left->type != right->type ||
-            left->offset_bytes != right->offset_bytes || (left->count > 1) != (right->count > 1) ||
-            (left->count > 1 && left->count != right->count))
-            return false;
+        if (!fields_agree(left, right) || !elements_agree(left->element, right->element)) return false;
     }
     if (kind != QUERN_TYPE_COMPONENT) return true;
     return a->component.can_disable == b->component.can_disable &&
@@ -529,7 +576,9 @@ static quern_result on_register(void *user_data, quern_type_kind kind, const voi
     live_definition *const def = allocate(live, sizeof *def);
     if (def == NULL)
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
+    *def = (live_definition){.component = {.name = NULL}};
     memcpy(def, given, def_bytes[kind]);
+    own_elements(kind, def);
     const char *const name = layout_of(kind, def).name;
     const uint32_t bits = name != NULL ? find_bits(live, kind, name) : 0;
     live_known *const known = bits != 0 ? find_known(live, kind, bits) : NULL;
@@ -638,6 +687,7 @@ static quern_result on_use(void *user_data, quern_type_kind kind, uint32_t bits,
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
     }
     complete_definition(kind, type, has_fields ? other : NULL, def);
+    own_elements(kind, def);
     if (used != NULL) {
         *used = (live_type){.known = known, .def = def, .is_used_only = true};
         return QUERN_OK;

@@ -55,7 +55,7 @@ enum {
     RUN_FRAMES = 4,     /* the same, at least */
     RUN_HEAD_BYTES = 7, /* at most */
     HOLDS = 1,
-    MOST_HELD = 128
+    MOST_RUN = 128 /* frames; as many as the byte with HOLDS can count */
 };
 
 typedef enum packet_kind {
@@ -203,14 +203,14 @@ static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, 
     uint32_t count =
         known->known_end > first && first >= netplay->loaded_frame ? known->known_end - first : 0;
     if (count > QUERN__NETPLAY_WINDOW) return;
-    if (count > UINT8_MAX) count = UINT8_MAX;
+    if (count > MOST_RUN) count = MOST_RUN;
     packet coded = {.size = 0};
     unsigned char last[QUERN_MAX_NETPLAY_INPUT_BYTES] = {0};
     uint32_t done = 0;
     while (done < count && out->size + coded.size + mask_bytes + bytes <= room) {
         const unsigned char *input = known->inputs[(first + done) % QUERN__NETPLAY_WINDOW];
         uint32_t held = 0;
-        while (done + held < count && held < MOST_HELD &&
+        while (done + held < count &&
                memcmp(known->inputs[(first + done + held) % QUERN__NETPLAY_WINDOW], last, bytes) == 0)
             held++;
         if (held > 0) {
@@ -492,7 +492,7 @@ static void read_run(quern_netplay *netplay, packet *in, uint32_t sender, uint32
     const bool is_near =
         first < QUERN__NETPLAY_NEVER / 2 &&
         (netplay->frame < QUERN__NETPLAY_WINDOW || first >= netplay->frame - QUERN__NETPLAY_WINDOW);
-    if (in->size > in->end || count > UINT8_MAX || index >= netplay->def.player_count ||
+    if (in->size > in->end || count > MOST_RUN || index >= netplay->def.player_count ||
         index == netplay->def.player || !is_near ||
         (index != sender && !quern__netplay_is_out(&netplay->table.members[index]))) {
         in->size = in->end + 1;

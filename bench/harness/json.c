@@ -501,6 +501,26 @@ static cJSON *make_comparison(const quern__bench_page *page)
     return object;
 }
 
+static cJSON *make_forecast(const quern__bench_captured *captured)
+{
+    cJSON *object = required(cJSON_CreateObject());
+    put_text(object, "workload", captured->workload);
+    put_text(object, "subject", captured->subject);
+    put_finite(object, "entities", captured->entity_count);
+    cJSON *points = required(cJSON_AddArrayToObject(object, "points"));
+    for (uint32_t i = 0; i < captured->forecast_count; i++) {
+        const quern_forecast *forecast = &captured->forecasts[i];
+        cJSON *point = required(cJSON_CreateObject());
+        put_finite(point, "threads", forecast->thread_count);
+        put_finite(point, "speedup", forecast->speedup);
+        if (forecast->bottleneck != QUERN_FORECAST_NONE)
+            put_text(point, "limit", quern_forecast_bottleneck_string(forecast->bottleneck));
+        if (forecast->bottleneck_system != NULL) put_text(point, "system", forecast->bottleneck_system);
+        cJSON_AddItemToArray(points, point);
+    }
+    return object;
+}
+
 void quern__bench_page_write(FILE *file, const quern__bench_page *page)
 {
     const quern__bench_results *results = page->results;
@@ -513,6 +533,9 @@ void quern__bench_page_write(FILE *file, const quern__bench_page *page)
         cJSON_AddItemToArray(array, make_record(record, quern__bench_results_control(results, record)));
     }
     cJSON_AddItemToObject(data, "trust", make_trust(results));
+    cJSON *forecasts = required(cJSON_AddArrayToObject(data, "forecasts"));
+    for (size_t i = 0; i < page->forecasts->count; i++)
+        cJSON_AddItemToArray(forecasts, make_forecast(&page->forecasts->items[i]));
     if (page->comparisons != NULL) cJSON_AddItemToObject(data, "comparison", make_comparison(page));
     char *json = cJSON_PrintUnformatted(data);
     if (json == NULL) quern_bench_die("out of memory");

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "bench/harness/compare.h"
+#include "bench/harness/observe.h"
 
 /* -------------------------------------------------------------------------------------------- lines */
 
@@ -41,6 +42,7 @@ typedef struct quern__bench_page {
     const quern__bench_results *before;         /* earlier results of the comparison */
     const char *before_path;                    /* file with the earlier results */
     double noise;                               /* as quern__bench_options.noise */
+    const quern__bench_forecasts *forecasts;
 } quern__bench_page;
 
 /* Writes the page. Errors of writing are reported by ferror() of the file. */

@@ -271,6 +271,8 @@ static void finish(program *bench)
         quern__bench_write_comparisons(file, bench->comparisons, &bench->before, &bench->results,
                                        options->compare, options->noise);
     }
+    const bool forecasts = options->forecast_counts.count > 0;
+    if (forecasts && !quern__bench_forecasts_compute(&bench->forecasts, options)) bench->failed = true;
     const quern__bench_page page = {
         .program = bench->suite->program,
         .results = &bench->results,
@@ -278,11 +280,10 @@ static void finish(program *bench)
         .before = &bench->before,
         .before_path = options->compare,
         .noise = options->noise,
+        .forecasts = &bench->forecasts,
     };
     if (bench->report.file != NULL) quern__bench_page_write(bench->report.file, &page);
-    if (options->forecast_counts.count > 0 &&
-        !quern__bench_forecasts_write(file, &bench->forecasts, options, &bench->results))
-        bench->failed = true;
+    if (forecasts) quern__bench_forecasts_write(file, &bench->forecasts, &bench->results);
     if (bench->profiles.file != NULL) quern__bench_profiles_write(&bench->profiles, file);
     if (options->trace != NULL && !quern__bench_tracing_write(quern__bench_output_path(&bench->trace))) {
         quern__bench_output_close(&bench->trace, false);

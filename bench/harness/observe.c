@@ -104,8 +104,7 @@ static void write_line(FILE *file, const quern_forecast *forecast, double measur
     fputc('\n', file);
 }
 
-static bool write_captured(FILE *file, const quern__bench_captured *captured,
-                           const quern_forecast_costs *costs, const quern__bench_numbers *counts,
+static void write_captured(FILE *file, const quern__bench_captured *captured,
                            const quern__bench_results *results)
 {
     fprintf(file,
@@ -114,13 +113,11 @@ static bool write_captured(FILE *file, const quern__bench_captured *captured,
             captured->workload, captured->entity_count, captured->subject, captured->thread_count,
             captured->thread_count == 1 ? "" : "s", "threads", "frame us", "measured us", "error",
             "speed-up", "crit.path us", "limited by");
-    for (uint32_t i = 0; i < counts->count; i++) {
-        const quern__bench_record *record = find_measured(results, captured, counts->values[i]);
-        quern_forecast forecast;
-        if (!forecast_median(captured, costs, counts->values[i], &forecast)) return false;
-        write_line(file, &forecast, record != NULL ? record->summary.median * captured->operations : 0);
+    for (uint32_t i = 0; i < captured->forecast_count; i++) {
+        const quern_forecast *forecast = &captured->forecasts[i];
+        const quern__bench_record *record = find_measured(results, captured, forecast->thread_count);
+        write_line(file, forecast, record != NULL ? record->summary.median * captured->operations : 0);
     }
-    return true;
 }
 
 /* ---------------------------------------------------------------------------------------------- costs */
@@ -168,11 +165,9 @@ static void add_count(quern__bench_numbers *counts, uint32_t count)
     counts->count++;
 }
 
-bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
-                                  const quern__bench_options *options, const quern__bench_results *results)
+bool quern__bench_forecasts_compute(quern__bench_forecasts *forecasts, const quern__bench_options *options)
 {
     quern__bench_numbers counts = {.count = 0};
-    quern_forecast_costs costs;
     if (forecasts->count == 0) {
         quern__bench_note("--forecast: no forecast, because no measured subject can capture frames");
         return true;
@@ -181,11 +176,24 @@ bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *fore
         add_count(&counts, options->forecast_counts.values[i]);
     for (uint32_t i = 0; i < options->thread_counts.count; i++)
         add_count(&counts, options->thread_counts.values[i]);
-    if (!measure_costs(&costs)) return false;
-    write_costs(file, &costs);
-    for (size_t i = 0; i < forecasts->count; i++)
-        if (!write_captured(file, &forecasts->items[i], &costs, &counts, results)) return false;
+    if (!measure_costs(&forecasts->costs)) return false;
+    for (size_t i = 0; i < forecasts->count; i++) {
+        quern__bench_captured *captured = &forecasts->items[i];
+        for (uint32_t k = 0; k < counts.count; k++)
+            if (!forecast_median(captured, &forecasts->costs, counts.values[k],
+                                 &captured->forecasts[captured->forecast_count++]))
+                return false;
+    }
     return true;
+}
+
+void quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
+                                  const quern__bench_results *results)
+{
+    if (forecasts->count == 0) return;
+    write_costs(file, &forecasts->costs);
+    for (size_t i = 0; i < forecasts->count; i++)
+        write_captured(file, &forecasts->items[i], results);
 }
 
 /* ------------------------------------------------------------------------------------------ profile */

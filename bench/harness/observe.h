@@ -11,6 +11,7 @@
 
 #include <quern/bench.h>
 #include <quern/hardware.h>
+#include <quern/profile.h>
 
 #include "bench/harness/options.h"
 #include "bench/harness/results.h"
@@ -32,12 +33,16 @@ typedef struct quern__bench_captured {
     double operations;     /* operations of a frame */
     uint32_t capture_count;
     struct quern_frame_capture *captures[QUERN__BENCH_CAPTURES];
+    /* set by quern__bench_forecasts_compute: one for each number of threads, ascending */
+    uint32_t forecast_count;
+    quern_forecast forecasts[2 * QUERN__BENCH_MAX_LIST];
 } quern__bench_captured;
 
 typedef struct quern__bench_forecasts {
     quern__bench_captured *items;
     size_t count;
     size_t capacity;
+    quern_forecast_costs costs; /* set by quern__bench_forecasts_compute */
 } quern__bench_forecasts;
 
 /* Captures one frame of the subject. Does nothing if the subject was captured with as many entities on
@@ -46,11 +51,14 @@ typedef struct quern__bench_forecasts {
 void quern__bench_forecasts_capture(quern__bench_forecasts *forecasts, const quern__bench_captured *like,
                                     const quern_bench_subject *subject, void *state);
 
-/* Measures the costs of threads and memory, and writes a table for each captured subject. The table has a
- * line for each number of threads of --forecast and --threads: the forecast, the measured time if there is
- * one, and the error of the forecast. Returns false, with a note, on failure. */
-bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
-                                  const quern__bench_options *options, const quern__bench_results *results);
+/* Measures the costs of threads and memory, and forecasts each captured subject on the numbers of threads of --forecast
+ * and --threads. Returns false, with a note, on failure. */
+bool quern__bench_forecasts_compute(quern__bench_forecasts *forecasts, const quern__bench_options *options);
+
+/* Writes a table for each captured subject, with a line for each number of threads: the forecast, the measured time if
+ * there is one, and the error of the forecast. */
+void quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
+                                  const quern__bench_results *results);
 
 void quern__bench_forecasts_close(quern__bench_forecasts *forecasts);
 

@@ -23,6 +23,7 @@ enum {
     MAX_WARM_UP_COUNT = 100,
     MAX_TIME_S = 3600,
     MAX_ENTITY_COUNT = 1 << 28,
+    SWEEP_THREADS = 64,
 };
 
 static const double default_noise = 0.05;
@@ -58,6 +59,11 @@ static const char help_text[] =
     "      --report FILE     write a page with charts (one HTML file); implies --frames\n"
     "      --forecast LIST   predict frame times on these numbers of threads, such as 4,8,16,64, from\n"
     "                        frames captured on the first of --threads\n"
+    "      --sweep[=FILE]    measure on 1, 2, 4, ... threads up to all processors, predict up to 64, and "
+    "write\n"
+    "                        a page with both (as --report; default sweep.html): --threads, --forecast "
+    "and\n"
+    "                        --workload change what it measures\n"
     "      --profile         print the time of each system and worker; with --counters also the counts\n"
     "      --trace FILE      write a trace (JSON for ui.perfetto.dev) of some passes of the last case, by\n"
     "                        the first subject after the control\n"
@@ -85,6 +91,7 @@ enum {
     OPTION_PROFILE,
     OPTION_REPORT,
     OPTION_FORECAST,
+    OPTION_SWEEP,
     OPTION_TRACE,
     OPTION_LOAD,
     OPTION_COMPARE,
@@ -119,6 +126,7 @@ static const struct option long_options[] = {
     {"profile", no_argument, NULL, OPTION_PROFILE},
     {"report", required_argument, NULL, OPTION_REPORT},
     {"forecast", required_argument, NULL, OPTION_FORECAST},
+    {"sweep", optional_argument, NULL, OPTION_SWEEP},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"load", required_argument, NULL, OPTION_LOAD},
     {"compare", required_argument, NULL, OPTION_COMPARE},
@@ -378,6 +386,9 @@ static bool apply_switch(quern__bench_options *options, int option)
         options->report = optarg;
         options->frames = true;
         return true;
+    case OPTION_SWEEP:
+        options->sweep = optarg != NULL ? optarg : "sweep.html";
+        return true;
     case OPTION_TRACE:
         options->trace = optarg;
         return true;
@@ -440,7 +451,8 @@ static const char *long_name(int option)
  * first. */
 static bool check_given_once(const option_parser *parser)
 {
-    static const int options[] = {'j', 'c', OPTION_REPORT, OPTION_TRACE, OPTION_LOAD, OPTION_COMPARE};
+    static const int options[] = {'j',          'c',         OPTION_REPORT, OPTION_SWEEP,
+                                  OPTION_TRACE, OPTION_LOAD, OPTION_COMPARE};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (parser->seen_count[options[i]] > 1)
             return refuse(parser, "--%s is given twice; remove one", long_name(options[i]));
@@ -452,6 +464,7 @@ static bool check_load(const option_parser *parser)
     static const int measuring[] = {
         'r',           's',          OPTION_WARM_UP,  OPTION_PLACEMENTS, OPTION_PASSES,  OPTION_PIN,
         OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,   OPTION_PROFILE, OPTION_CROWD,
+        OPTION_SWEEP,
     };
     if (parser->options->load == NULL) return true;
     for (size_t i = 0; i < sizeof measuring / sizeof measuring[0]; i++)
@@ -468,6 +481,31 @@ static bool check_compare(const option_parser *parser)
     for (size_t i = 0; i < sizeof comparing / sizeof comparing[0]; i++)
         if (parser->seen_count[comparing[i]] > 0)
             return refuse(parser, "--%s needs --compare", long_name(comparing[i]));
+    return true;
+}
+
+/* Adds the powers of two below `most`, and `most` itself. */
+static void add_powers(quern__bench_numbers *numbers, uint32_t most)
+{
+    for (uint32_t count = 1; count < most; count *= 2)
+        numbers->values[numbers->count++] = count;
+    numbers->values[numbers->count++] = most;
+}
+
+/* Gives the options that --sweep stands for the values that the command line has not given. */
+static bool apply_sweep(const option_parser *parser)
+{
+    quern__bench_options *options = parser->options;
+    if (options->sweep == NULL) return true;
+    if (options->report != NULL)
+        return refuse(parser, "--sweep writes the page of --report; remove one, or write --sweep=%s",
+                      options->report);
+    options->report = options->sweep;
+    if (options->thread_counts.count == 0) add_powers(&options->thread_counts, quern_processor_count());
+    if (options->forecast_counts.count == 0) add_powers(&options->forecast_counts, SWEEP_THREADS);
+    if (options->workloads.count == 0)
+        for (uint32_t i = 0; i < parser->suite->sweep_count; i++)
+            if (!add_workload(parser, (char *)(uintptr_t)parser->suite->sweep[i])) return false;
     return true;
 }
 
@@ -535,7 +573,7 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
     unsigned seen_count[OPTION_END] = {0};
     const option_parser parser = {
         .options = options, .suite = suite, .message = message, .seen_count = seen_count};
-    if (!parse_words(&parser, argc, argv)) return false;
+    if (!parse_words(&parser, argc, argv) || !apply_sweep(&parser)) return false;
     options->threads_chosen = options->thread_counts.count > 0;
     if (!options->threads_chosen) {
         const uint32_t all = quern_processor_count();

@@ -49,6 +49,7 @@ typedef struct quern__bench_options {
     const char *json;                     /* path, or NULL */
     const char *csv;                      /* path, or NULL */
     const char *report;                   /* path, or NULL */
+    const char *sweep;                    /* path, or NULL; then `report` is the same */
     const char *compare;                  /* path, or NULL */
     quern__bench_numbers forecast_counts; /* numbers of threads to forecast; none: no forecast */
     const char *trace;                    /* path, or NULL */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/archive_format.h"
+#include "core/archive/archive_internal.h"
 
 #include "core/base/containers.h"
 
@@ -333,7 +333,7 @@ static bool has_whole_sections(const quern__archive_block *block)
         quern__section_head head;
         quern__read(&reader, &head, sizeof head);
         if (head.bytes > QUERN__SECTION_BYTES || head.kind < QUERN__SECTION_WORLD ||
-            head.kind > QUERN__SECTION_END)
+            head.kind > QUERN__SECTION_LISTS)
             return false;
         quern__read_in_place(&reader, quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES));
     }

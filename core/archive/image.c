@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reads and checks an archive (image.h): slots and names, links and edges, archetypes and rows, then the consistency of all
+/* Reads and checks an archive (archive_internal.h): slots and names, links and edges, archetypes and rows, then the consistency of all
  * of them. The bytes may be forged. */
 
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 
 #include "core/relations/relation_internal.h"
 
@@ -60,9 +60,7 @@ static bool set_slot_state(const quern__image *image, uint32_t slot, uint32_t us
     return true;
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_parse_free(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_free(quern__image *image, quern__byte_reader *payload)
 {
     while (quern__bytes_left(payload) > 0) {
         quern__free_section entry;
@@ -75,9 +73,7 @@ static quern_result image_parse_free(quern__image *image, quern__byte_reader *pa
     return QUERN_OK;
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_parse_retired(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_retired(quern__image *image, quern__byte_reader *payload)
 {
     while (quern__bytes_left(payload) > 0) {
         const uint32_t slot = quern__read_u32(payload);
@@ -156,9 +152,7 @@ static quern_result add_name(quern__image *image, uint32_t slot, const char *nam
     return QUERN_OK;
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_parse_names(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_names(quern__image *image, quern__byte_reader *payload)
 {
     quern_result result = QUERN_OK;
     while (result == QUERN_OK && quern__bytes_left(payload) > 0) {
@@ -220,15 +214,6 @@ static quern_result parse_outside(quern__image *image, quern__byte_reader *paylo
     return QUERN_OK;
 }
 
-/* Collects the bytes, which the caller of quern__world_load checks. */
-static quern_result parse_run(quern__image *image, const quern__byte_reader *payload)
-{
-    if (!image->reads_run) return QUERN_OK;
-    image->run.allocator = &image->allocator;
-    quern__write(&image->run, payload->at, quern__bytes_left(payload));
-    return image->run.has_failed ? quern__image_fail_memory() : QUERN_OK;
-}
-
 static quern_result allocate_links(quern__image *image, quern__archived_type *type)
 {
     const quern_allocator *allocator = &image->allocator;
@@ -251,53 +236,30 @@ static quern_result allocate_links(quern__image *image, quern__archived_type *ty
     return QUERN_OK;
 }
 
-/* Appends an edge to the links of a relation with several targets per source. Errors: OUT_OF_MEMORY. */
-static quern_result image_add_edge(const quern__image *image, quern__archived_links *links, uint32_t source,
-                                   uint32_t target)
-{
-    if (!quern__array_reserve(&image->allocator, &links->edges, links->edges.count + 1))
-        return quern__image_fail_memory();
-    links->edges.items[links->edges.count++] = (quern__sort_item){.key = (uint64_t)source << 32 | target};
-    return QUERN_OK;
-}
-
-/* Appends an edge to an entity outside of the list. Errors: OUT_OF_MEMORY. */
-static quern_result image_add_outside_edge(const quern__image *image, quern__archived_links *links,
-                                           uint32_t source, uint32_t number)
-{
-    if (!quern__array_reserve(&image->allocator, &links->outside_edges, links->outside_edges.count + 1))
-        return quern__image_fail_memory();
-    links->outside_edges.items[links->outside_edges.count++] = (uint64_t)source << 32 | number;
-    return QUERN_OK;
-}
-
 /* Adds the link from a source to a target of the list, or outside of it. */
 static quern_result add_link(const quern__image *image, quern__archived_links *links, uint32_t child,
                              uint32_t target)
 {
+    const quern_allocator *allocator = &image->allocator;
     const bool is_outside = target >= image->head.slot_count;
-    if (links->targets == NULL)
-        return is_outside ? image_add_outside_edge(image, links, child, target - image->head.slot_count)
-                          : image_add_edge(image, links, child, target);
+    if (links->targets == NULL) {
+        const uint64_t source = (uint64_t)child << 32;
+        if (is_outside
+                ? !quern__array_reserve(allocator, &links->outside_edges, links->outside_edges.count + 1)
+                : !quern__array_reserve(allocator, &links->edges, links->edges.count + 1))
+            return quern__image_fail_memory();
+        if (is_outside)
+            links->outside_edges.items[links->outside_edges.count++] =
+                source | (target - image->head.slot_count);
+        else
+            links->edges.items[links->edges.count++] = (quern__sort_item){.key = source | target};
+        return QUERN_OK;
+    }
     if (links->targets[child] != QUERN__SLOT_NONE)
         return quern__image_fail("a LINKS section gives an entity two targets");
     links->targets[child] = target;
     links->link_count += !is_outside;
     return QUERN_OK;
-}
-
-/* Fails if links to a target outside of the list would be lost: rows have values of a relation only for targets in the
- * list, so a component to which the relation migrates has nothing to load from. */
-static quern_result check_outside_links(const quern__image *image, const quern__archived_type *type)
-{
-    if (type->relation != NULL || type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "relation '%s' is loaded as component '%s', but has targets outside of the list, which only a "
-        "relation can "
-        "have: give a migration to a relation, or to none, or load without outside_entity",
-        type->type.name,
-        quern__components_type(&image->world->storage.components, type->component_index)->name);
 }
 
 /* The links are not loaded if the type has none. */
@@ -311,8 +273,17 @@ static quern_result parse_children(const quern__image *image, const quern__archi
     if (payload->has_failed || target == QUERN__SLOT_NONE || count == 0) return quern__image_fail(what);
     if (target >= image->head.slot_count && image->def->outside_entity == NULL)
         links = NULL;
-    else if (target >= image->head.slot_count)
-        result = check_outside_links(image, type);
+    else if (target >= image->head.slot_count && type->relation == NULL &&
+             type->component_index != QUERN__NO_COMPONENT)
+        /* the links would be lost: rows have values of a relation only for targets in the list, so the component has
+         * nothing to load from */
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "relation '%s' is loaded as component '%s', but has targets outside of the list, which only a "
+            "relation can "
+            "have: give a migration to a relation, or to none, or load without outside_entity",
+            type->type.name,
+            quern__components_type(&image->world->storage.components, type->component_index)->name);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const uint32_t child = quern__read_u32(payload);
         if (payload->has_failed || child >= image->head.slot_count || child == target)
@@ -322,9 +293,7 @@ static quern_result parse_children(const quern__image *image, const quern__archi
     return result;
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_parse_links(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_links(quern__image *image, quern__byte_reader *payload)
 {
     quern__links_section section;
     quern__read(payload, &section, sizeof section);
@@ -413,9 +382,7 @@ static bool is_last_archetype_complete(const quern__image *image)
     return archived->parsed_row_count == archived->row_count;
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_parse_archetype(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_archetype(quern__image *image, quern__byte_reader *payload)
 {
     quern__archetype_section section;
     quern__read(payload, &section, sizeof section);
@@ -447,66 +414,34 @@ static quern_result image_parse_archetype(quern__image *image, quern__byte_reade
     return result;
 }
 
-static bool parse_handles(const quern__image *image, const char *handles, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const quern_entity entity = {quern__load_u64(handles, i)};
-        const uint32_t use_count = quern__image_use_count(image, entity), slot = quern_entity_index(entity);
-        if (slot >= image->head.slot_count || use_count == 0 ||
-            image->states.items[slot] != QUERN__STATE_UNKNOWN)
-            return false;
-        image->states.items[slot] = QUERN__STATE_ALIVE;
-        image->use_counts.items[slot] = use_count;
-    }
-    return true;
-}
-
-/* Whether the rows have the targets that the links say. Stores the level of each source. */
-static bool parse_targets(const quern__archived_type *type, uint32_t level, const char *handles,
-                          const char *values, uint32_t count)
-{
-    quern__archived_links *links = type->links;
-    if (links == NULL) return false;
-    links->source_count += count;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern_entity source = {quern__load_u64(handles, i)}, target = {quern__load_u64(values, i)};
-        const uint32_t slot = quern_entity_index(source);
-        if (links->targets[slot] == QUERN__SLOT_NONE || links->targets[slot] != quern_entity_index(target))
-            return false;
-        links->levels[slot] = (uint8_t)level;
-    }
-    return true;
-}
-
-/* Notes the tag of rows that have several targets. */
-static bool note_tagged_rows(const quern__archived_type *type, const char *handles, uint32_t count)
-{
-    quern__archived_links *links = type->links;
-    if (links == NULL) return false;
-    links->source_count += count;
-    for (uint32_t i = 0; i < count; i++)
-        links->levels[quern_entity_index((quern_entity){quern__load_u64(handles, i)})] =
-            QUERN__EDGES_HAVE_TAG;
-    return true;
-}
-
+/* Checks the values of a type. Of a relation, it compares them with the links, and notes the level of each source, or that
+ * it has the tag. */
 static quern_result parse_column(const quern__image *image, const quern__archived_archetype *archived,
                                  uint32_t i, const char *handles, const char *values, uint32_t count)
 {
     const quern__archived_type *type = quern__image_type(image, archived, i);
+    if (!quern__type_has_no_lists(&type->type, values, count))
+        return quern__image_fail("the bytes of a list in a row are not zero");
     if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
-    if (type->relation != NULL && type->relation->is_many)
-        return note_tagged_rows(type, handles, count)
-                   ? QUERN_OK
-                   : quern__image_fail("rows have the tag of a relation without edges");
-    if (type->relation != NULL) {
-        const uint32_t number = image->type_numbers.items[archived->first_type + i];
-        const uint32_t level = type->relation->has_levels ? level_of(image, archived, number) : 0;
-        return parse_targets(type, level, handles, values, count)
-                   ? QUERN_OK
-                   : quern__image_fail("the targets in rows differ from the links");
+    if (type->relation == NULL) return quern__conversion_check(&type->conversion, values, count);
+    const bool is_many = type->relation->is_many;
+    quern__archived_links *links = type->links;
+    uint32_t level = is_many ? QUERN__EDGES_HAVE_TAG : 0;
+    bool is_valid = links != NULL;
+    if (type->relation->has_levels)
+        level = level_of(image, archived, image->type_numbers.items[archived->first_type + i]);
+    if (is_valid) links->source_count += count;
+    for (uint32_t row = 0; is_valid && row < count; row++) {
+        const uint32_t slot = quern_entity_index((quern_entity){quern__load_u64(handles, row)});
+        if (!is_many)
+            is_valid =
+                links->targets[slot] != QUERN__SLOT_NONE &&
+                links->targets[slot] == quern_entity_index((quern_entity){quern__load_u64(values, row)});
+        links->levels[slot] = (uint8_t)level;
     }
-    return quern__conversion_check(&type->conversion, values, count);
+    if (is_valid) return QUERN_OK;
+    return quern__image_fail(is_many ? "rows have the tag of a relation without edges"
+                                     : "the targets in rows differ from the links");
 }
 
 /* Parses the bits of a component for the rows of one section, and checks that the world can store them. */
@@ -533,9 +468,7 @@ static quern_result parse_row_bits(const quern__image *image, const quern__archi
                        type->type.name, flag->list_name, flag->name);
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_parse_rows(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_rows(quern__image *image, quern__byte_reader *payload)
 {
     quern__archived_archetype *archived = &image->archetypes.items[image->archetypes.count - 1];
     quern__rows_section section;
@@ -546,8 +479,12 @@ static quern_result image_parse_rows(quern__image *image, quern__byte_reader *pa
         return quern__image_fail("a ROWS section has an impossible row count");
     archived->parsed_row_count += count;
     const char *handles = quern__read_items(payload, count, sizeof(quern_entity));
-    if (handles == NULL || !parse_handles(image, handles, count))
-        return quern__image_fail("a ROWS section has invalid handles");
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity entity = {handles != NULL ? quern__load_u64(handles, i) : 0};
+        if (!set_slot_state(image, quern_entity_index(entity), quern__image_use_count(image, entity),
+                            QUERN__STATE_ALIVE))
+            return quern__image_fail("a ROWS section has invalid handles");
+    }
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archived->type_count && result == QUERN_OK; i++) {
         const uint32_t size_bytes = quern__image_type(image, archived, i)->type.size_bytes;
@@ -562,14 +499,96 @@ static quern_result image_parse_rows(quern__image *image, quern__byte_reader *pa
                                         &quern__column_flags[flag], payload, count);
     if (result == QUERN_OK && !quern__is_fully_read(payload))
         result = quern__image_fail("a ROWS section has more bytes than its types need");
+    for (uint32_t i = 0; i < archived->type_count; i++)
+        if (quern__archived_list_count(quern__image_type(image, archived, i)) > 0)
+            image->lists_row_count = count;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- lists */
+
+/* Collects the bytes. Memory is in proportion to the archive. */
+static quern_result parse_lists(quern__image *image, const quern__byte_reader *payload)
+{
+    const bool follow_value = image->last_kind == QUERN__SECTION_VALUE;
+    if (!follow_value && !(image->last_kind == QUERN__SECTION_ROWS && image->lists_row_count > 0))
+        return quern__image_fail("a LISTS section is out of order");
+    image->last_was_lists = true;
+    image->lists_bytes.allocator = &image->allocator;
+    quern__write(&image->lists_bytes, payload->at, quern__bytes_left(payload));
+    return image->lists_bytes.has_failed ? quern__image_fail_memory() : QUERN_OK;
+}
+
+/* Reads the lists of one value, into `value`, and converts them to lists of the world. */
+static quern_result read_lists(const quern__type *type, const quern__conversion *conversion, char *value,
+                               quern__byte_reader *bytes)
+{
+    if (!quern__type_read_lists(type, value, bytes)) return quern__image_fail_memory();
+    if (bytes->has_failed) return quern__image_fail("a LISTS section has too few bytes, or no lists");
+    return quern__conversion_convert_lists(conversion, value);
+}
+
+/* Reads the lists of a column, and appends them to those of the image. */
+static quern_result read_column_lists(quern__image *image, const quern__archived_type *type,
+                                      quern__byte_reader *bytes)
+{
+    const uint32_t list_count = quern__archived_list_count(type), size_bytes = type->type.size_bytes;
+    char *value = quern__allocate(&image->allocator, size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    quern_result result = value != NULL ? QUERN_OK : quern__image_fail_memory();
+    for (uint32_t row = 0; row < image->lists_row_count && result == QUERN_OK; row++) {
+        memset(value, 0, size_bytes);
+        if (!quern__array_reserve(&image->allocator, &image->lists, image->lists.count + list_count)) {
+            result = quern__image_fail_memory();
+            break;
+        }
+        result = read_lists(&type->type, &type->conversion, value, bytes);
+        for (uint32_t k = 0; k < list_count; k++)
+            memcpy(&image->lists.items[image->lists.count++], value + type->type.lists->offsets[k],
+                   sizeof(quern_list));
+    }
+    quern__release(&image->allocator, value, size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    return result;
+}
+
+/* Reads the lists of the section before, once all their bytes were collected. */
+static quern_result finish_lists(quern__image *image)
+{
+    quern__byte_reader bytes = quern__byte_reader_open(image->lists_bytes.bytes, image->lists_bytes.count);
+    quern_result result = QUERN_OK;
+    if (image->last_kind == QUERN__SECTION_VALUE) {
+        quern__archived_resource *resource = image->resources.items[image->resources.count - 1];
+        const bool is_complete = resource->value_bytes == resource->type.size_bytes;
+        if (image->last_was_lists && (resource->type.lists == NULL || !is_complete))
+            return quern__image_fail("a LISTS section does not follow the value of a resource with lists");
+        image->lists_bytes.count = 0; /* the reader still has them */
+        if (resource->type.lists == NULL || !is_complete || resource->resource == NULL) return QUERN_OK;
+        if (!quern__type_has_no_lists(&resource->type, resource->value, 1))
+            return quern__image_fail("the bytes of a list in a resource are not zero");
+        resource->has_lists = true;
+        result = read_lists(&resource->type, &resource->conversion, resource->value, &bytes);
+    } else if (image->lists_row_count > 0) {
+        const quern__archived_archetype *archived = &image->archetypes.items[image->archetypes.count - 1];
+        for (uint32_t i = 0; i < archived->type_count && result == QUERN_OK; i++)
+            if (quern__archived_list_count(quern__image_type(image, archived, i)) > 0)
+                result = read_column_lists(image, quern__image_type(image, archived, i), &bytes);
+    }
+    if (result == QUERN_OK && quern__bytes_left(&bytes) > 0)
+        result = quern__image_fail("LISTS sections have more bytes than the lists need");
+    image->lists_bytes.count = 0;
+    image->lists_row_count = 0;
     return result;
 }
 
 static quern_result parse_section(quern__image *image, quern__archive_section *section)
 {
-    if (!may_follow(image->last_kind, section->kind))
+    if (section->kind == QUERN__SECTION_LISTS) return parse_lists(image, &section->payload);
+    const quern_result result = finish_lists(image);
+    if (result != QUERN_OK) return result;
+    if (!may_follow(image->last_kind, section->kind) ||
+        (image->last_was_lists && section->kind == QUERN__SECTION_VALUE))
         return quern__image_fail("the sections are out of order");
     image->last_kind = section->kind;
+    image->last_was_lists = false;
     switch (section->kind) {
     case QUERN__SECTION_WORLD:
         return parse_world(image, &section->payload);
@@ -580,39 +599,32 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
     case QUERN__SECTION_VALUE:
         return quern__image_parse_value(image, &section->payload);
     case QUERN__SECTION_LINKS:
-        return image_parse_links(image, &section->payload);
+        return parse_links(image, &section->payload);
     case QUERN__SECTION_ARCHETYPE:
-        return image_parse_archetype(image, &section->payload);
+        return parse_archetype(image, &section->payload);
     case QUERN__SECTION_ROWS:
-        return image_parse_rows(image, &section->payload);
+        return parse_rows(image, &section->payload);
     case QUERN__SECTION_FREE:
-        return image_parse_free(image, &section->payload);
+        return parse_free(image, &section->payload);
     case QUERN__SECTION_RETIRED:
-        return image_parse_retired(image, &section->payload);
+        return parse_retired(image, &section->payload);
     case QUERN__SECTION_NAMES:
-        return image_parse_names(image, &section->payload);
+        return parse_names(image, &section->payload);
     case QUERN__SECTION_RUN:
-        return parse_run(image, &section->payload);
+        /* the caller of quern__world_load checks the bytes */
+        if (!image->reads_run) return QUERN_OK;
+        image->run.allocator = &image->allocator;
+        quern__write(&image->run, section->payload.at, quern__bytes_left(&section->payload));
+        return image->run.has_failed ? quern__image_fail_memory() : QUERN_OK;
     case QUERN__SECTION_OUTSIDE:
         return parse_outside(image, &section->payload);
     case QUERN__SECTION_END:
         image->has_end_section = quern__is_fully_read(&section->payload);
         break;
+    case QUERN__SECTION_LISTS:
+        break;
     }
     return QUERN_OK;
-}
-
-/* Fails if the world lacks components, relations or resources of the archive. Called after the last
- * TYPE and RESOURCE section, so that the report lists all that are missing. */
-static quern_result check_missing(const quern__image *image)
-{
-    const quern_load_report *report = image->report;
-    if (report->missing_count == 0 || image->def->leave_out_missing) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_UNKNOWN_COMPONENT,
-        "the world lacks '%s', which the archive contains (%u missing components, relations and resources "
-        "in all): register it, give a migration for it, or set leave_out_missing",
-        report->missing[0], report->missing_count);
 }
 
 /* Omits the tag of entities disabled through their parent, if the archive or the world has no built-in
@@ -752,9 +764,7 @@ static quern_result check_links(const quern__image *image, quern__archived_links
     return QUERN_OK;
 }
 
-/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
- * sections with each other. */
-static quern_result image_check_consistency(const quern__image *image)
+static quern_result check_consistency(const quern__image *image)
 {
     if (!image->has_end_section || !is_last_archetype_complete(image))
         return quern__image_fail("the END section or some rows are missing");
@@ -784,110 +794,19 @@ quern_result quern__image_read(quern__image *image, quern_source source)
         quern__archive_section section;
         while (result == QUERN_OK && quern__section_next(&iterator, &section)) {
             if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS) {
-                /* all types and resources are parsed */
+                /* all types and resources are parsed, so the report lists all that are missing */
+                const quern_load_report *report = image->report;
                 choose_disabled_by_parent(image);
-                result = check_missing(image);
+                if (report->missing_count > 0 && !image->def->leave_out_missing)
+                    result = quern__fail(
+                        QUERN_ERROR_UNKNOWN_COMPONENT,
+                        "the world lacks '%s', which the archive contains (%u missing components, "
+                        "relations and resources "
+                        "in all): register it, give a migration for it, or set leave_out_missing",
+                        report->missing[0], report->missing_count);
             }
             if (result == QUERN_OK) result = parse_section(image, &section);
         }
     }
-    return result == QUERN_OK ? image_check_consistency(image) : result;
-}
-
-static quern_result check_exact_type(const quern__image *image, const quern__archived_type *type)
-{
-    if (type->migration != NULL || type->component_index == QUERN__NO_COMPONENT ||
-        type->conversion.kind != QUERN__CONVERT_BYTES)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "component '%s' differs between the archive and the world, so frames would "
-                           "differ too: register "
-                           "it as in the saved world, or load without schedules",
-                           type->type.name);
-    const uint32_t flags =
-        quern__components_type(&image->world->storage.components, type->component_index)->flags;
-    if (quern__column_flags_to_archive((uint8_t)flags) == quern__column_flags_to_archive(type->type.flags))
-        return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "component '%s' has other flags in the world than in the archive: register it with the "
-        "same ones, or load without schedules",
-        type->type.name);
-}
-
-quern_result quern__image_check_exact(const quern__image *image)
-{
-    if (!image->keeps_handles)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "the state of schedules can be loaded only into a world that never had an entity: "
-            "create a new world, or load without schedules");
-    if (image->extra_count > 0)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "extra and schedules are both set, but with another set of components frames would not be "
-            "the same: set only one of them");
-    uint32_t least_index = 0;
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
-        const quern__archived_type *type = image->types.items[i];
-        result = check_exact_type(image, type);
-        if (result == QUERN_OK && type->component_index < least_index)
-            result = quern__fail(
-                QUERN_ERROR_LAYOUT_MISMATCH,
-                "component '%s' was registered in another order in the saved world: use the same order "
-                "(quern_world_parent and quern_world_disabled_tag register components, too), or load "
-                "without "
-                "schedules",
-                type->type.name);
-        least_index = type->component_index + 1;
-    }
-    return result;
-}
-
-static void links_release(const quern__image *image, quern__archived_type *type)
-{
-    if (type->links == NULL) return;
-    const size_t count = image->head.slot_count;
-    quern__array_release(&image->allocator, &type->links->outside_edges);
-    quern__array_release(&image->allocator, &type->links->edges);
-    quern__array_release(&image->allocator, &type->links->scratch);
-    quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
-                   QUERN__ARRAY_ALIGNMENT_BYTES);
-    quern__release(&image->allocator, type->links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);
-    quern__release(&image->allocator, type->links, sizeof *type->links, _Alignof(quern__archived_links));
-    type->links = NULL;
-}
-
-void quern__archived_types_release(quern__archived_types *types, uint32_t kept_count,
-                                   const quern_allocator *allocator)
-{
-    while (types->count > kept_count) {
-        quern__archived_type *type = types->items[--types->count];
-        quern__type_release(&type->type, allocator);
-        quern__release(allocator, type, sizeof *type, _Alignof(quern__archived_type));
-    }
-}
-
-void quern__image_release(quern__image *image)
-{
-    const quern_allocator *allocator = &image->allocator;
-    for (uint32_t i = 0; i < image->types.count; i++)
-        links_release(image, image->types.items[i]);
-    for (uint32_t i = 0; i < image->resources.count; i++) {
-        quern__archived_resource *resource = image->resources.items[i];
-        quern__release(allocator, resource->value, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
-        quern__type_release(&resource->type, allocator);
-        quern__release(allocator, resource, sizeof *resource, _Alignof(quern__archived_resource));
-    }
-    quern__array_release(allocator, &image->resources);
-    quern__array_release(allocator, &image->archetypes);
-    quern__array_release(allocator, &image->type_numbers);
-    quern__array_release(allocator, &image->free_slots);
-    quern__array_release(allocator, &image->use_counts);
-    quern__array_release(allocator, &image->states);
-    quern__names_release(&image->names, allocator);
-    quern__names_release(&image->outside_names, allocator);
-    quern__array_release(allocator, &image->outside);
-    quern__byte_writer_release(&image->run);
-    quern__archive_blocks_release(&image->blocks, allocator);
+    return result == QUERN_OK ? check_consistency(image) : result;
 }

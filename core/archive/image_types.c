@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/archive_format.h"
-
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 #include "core/storage/type_internal.h"
 
 #include <quern/enabled.h>
@@ -87,7 +85,7 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
         report_conversion(image, &type->conversion);
         return QUERN_OK;
     }
-    if (quern__hooks_own_resources(&target->hooks))
+    if (quern__type_owns_unknown(target))
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "component '%s' has hooks in this world, so its values cannot be loaded from bytes: "
@@ -328,7 +326,7 @@ static quern_result map_resource(const quern__image *image, quern__archived_reso
         return QUERN_OK;
     }
     quern__resource *known = &resources->list.items[quern__resource_index(found)];
-    if (known->type.field_count == 0 && quern__hooks_own_resources(&known->type.hooks))
+    if (known->type.field_count == 0 && quern__type_owns_unknown(&known->type))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "resource '%s' has hooks but no described fields in this world, so its saved "
                            "fields cannot be loaded: describe its fields, or set skip_resources",

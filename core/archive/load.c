@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/image.h"
+#include "core/archive/archive_internal.h"
 
 #include "core/base/base_internal.h"
 #include "core/storage/change.h"
@@ -93,15 +93,6 @@ static void unload_edges(const quern__image *image, const quern__archived_links 
                                quern_entity_index(handles[slot]));
 }
 
-/* Returns whether any entity of the image has a target outside of the list. */
-static bool image_leads_outside(const quern__image *image)
-{
-    for (uint32_t i = 0; i < image->types.count; i++)
-        if (image->types.items[i]->links != NULL && image->types.items[i]->links->outside_count > 0)
-            return true;
-    return false;
-}
-
 /* ------------------------------------------------------------------------------------------- levels */
 
 enum { RAISE_UNKNOWN = UINT8_MAX };
@@ -111,6 +102,7 @@ static uint32_t least_level(uint32_t level)
     return level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
 }
 
+/* Computes the levels that the entities have in the world. Errors: OUT_OF_MEMORY. */
 static quern_result raise_levels(const quern__image *image, const quern__archived_links *links)
 {
     const uint32_t slot_count = image->head.slot_count;
@@ -140,18 +132,6 @@ static quern_result raise_levels(const quern__image *image, const quern__archive
         links->levels[slot] = (uint8_t)least_level((uint32_t)links->levels[slot] + raises[slot]);
     quern__release(&image->allocator, raises, slot_count, QUERN__ARRAY_ALIGNMENT_BYTES);
     return QUERN_OK;
-}
-
-/* Computes the levels that the entities have in the world. Errors: OUT_OF_MEMORY. */
-static quern_result image_raise_levels(const quern__image *image)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
-        const quern__archived_links *links = image->types.items[i]->links;
-        if (links != NULL && links->outside_count > 0 && links->relation->has_levels)
-            result = raise_levels(image, links);
-    }
-    return result;
 }
 
 /* -------------------------------------------------------------------------------------- archetypes */
@@ -201,20 +181,6 @@ static void add_relation(const quern__image *image, const quern__archived_links 
     }
 }
 
-static quern_result find_archetype(const quern__image *image, const quern__archived_archetype *archived,
-                                   uint32_t slot, quern__archetype **out_archetype)
-{
-    quern__storage *storage = &image->world->storage;
-    row_set set = {.count = archived->component_count};
-    memcpy(set.indices, archived->component_indices, set.count * sizeof set.indices[0]);
-    for (uint32_t i = 0; i < image->types.count; i++) {
-        const quern__archived_links *links = image->types.items[i]->links;
-        if (links != NULL && links->outside_count > 0) add_relation(image, links, slot, &set);
-    }
-    set.count = quern__components_complete(&storage->components, set.indices, set.count);
-    return quern__storage_ensure_archetype(storage, set.indices, set.count, out_archetype);
-}
-
 static quern_result reserve_rows_outside(const quern__image *image,
                                          const quern__archived_archetype *archived,
                                          quern__byte_reader *payload, quern__archetype **out_archetypes)
@@ -226,7 +192,14 @@ static quern_result reserve_rows_outside(const quern__image *image,
     for (uint32_t i = 0; i < section.row_count && result == QUERN_OK; i++) {
         const uint32_t slot = quern_entity_index((quern_entity){quern__read_u64(payload)});
         quern__archetype *archetype;
-        result = find_archetype(image, archived, slot, &archetype);
+        row_set set = {.count = archived->component_count};
+        memcpy(set.indices, archived->component_indices, set.count * sizeof set.indices[0]);
+        for (uint32_t k = 0; k < image->types.count; k++) {
+            const quern__archived_links *links = image->types.items[k]->links;
+            if (links != NULL && links->outside_count > 0) add_relation(image, links, slot, &set);
+        }
+        set.count = quern__components_complete(&storage->components, set.indices, set.count);
+        result = quern__storage_ensure_archetype(storage, set.indices, set.count, &archetype);
         if (result != QUERN_OK) break;
         out_archetypes[slot] = archetype; /* the caller cancels its reservations if the next call fails */
         result = quern__rows_reserve(storage, archetype, 1);
@@ -234,26 +207,9 @@ static quern_result reserve_rows_outside(const quern__image *image,
     return result;
 }
 
-/* Reserves a row for each entity in the archetype that it has in the world. out_archetypes: by slot of the archive.
- * Errors: OUT_OF_MEMORY, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
-static quern_result load_outside_reserve(const quern__image *image, quern__archetype **out_archetypes)
-{
-    quern__section_iterator walk = {.blocks = &image->blocks};
-    quern__archive_section section;
-    uint32_t archetype_count = 0;
-    quern_result result = QUERN_OK;
-    while (result == QUERN_OK && quern__section_next(&walk, &section)) {
-        if (section.kind == QUERN__SECTION_ARCHETYPE) archetype_count++;
-        if (section.kind == QUERN__SECTION_ROWS)
-            result = reserve_rows_outside(image, &image->archetypes.items[archetype_count - 1],
-                                          &section.payload, out_archetypes);
-    }
-    return result;
-}
-
 /* ------------------------------------------------------------------------------------------ loading */
 
-/* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
+/* Loads an archive into a world. The archive is read and checked completely (image.c). Then memory is
  * reserved for all of it. Then it is loaded, which cannot fail. */
 
 /* State of one call of quern_world_load. */
@@ -321,7 +277,8 @@ static quern_result choose_handles(loading *load)
 
 /* -------------------------------------------------------------------------------- reserving memory */
 
-/* Reserves rows if the image leads outside. */
+/* Reserves rows for an image in which an entity has a target outside of the list: one by one, because rows of one archived
+ * archetype may belong to several archetypes of the world. */
 static quern_result reserve_outside_rows(loading *load)
 {
     const quern__image *image = load->image;
@@ -329,15 +286,31 @@ static quern_result reserve_outside_rows(loading *load)
     load->row_archetypes = quern__allocate(&image->allocator, bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
     if (load->row_archetypes == NULL) return quern__image_fail_memory();
     memset(load->row_archetypes, 0, bytes);
-    const quern_result result = image_raise_levels(image);
-    return result == QUERN_OK ? load_outside_reserve(image, load->row_archetypes) : result;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
+        const quern__archived_links *links = image->types.items[i]->links;
+        if (links != NULL && links->outside_count > 0 && links->relation->has_levels)
+            result = raise_levels(image, links);
+    }
+    quern__section_iterator walk = {.blocks = &image->blocks};
+    quern__archive_section section;
+    uint32_t archetype_count = 0;
+    while (result == QUERN_OK && quern__section_next(&walk, &section)) {
+        archetype_count += section.kind == QUERN__SECTION_ARCHETYPE;
+        if (section.kind == QUERN__SECTION_ROWS)
+            result = reserve_rows_outside(image, &image->archetypes.items[archetype_count - 1],
+                                          &section.payload, load->row_archetypes);
+    }
+    return result;
 }
 
 static quern_result reserve_rows(loading *load)
 {
     quern__image *image = load->image;
     quern_result result = QUERN_OK;
-    if (image_leads_outside(image)) return reserve_outside_rows(load);
+    for (uint32_t i = 0; i < image->types.count; i++)
+        if (image->types.items[i]->links != NULL && image->types.items[i]->links->outside_count > 0)
+            return reserve_outside_rows(load);
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;
@@ -388,7 +361,7 @@ static quern_result reserve_links(const loading *load, quern__archived_links *li
     return QUERN_OK;
 }
 
-static quern_result reserve_names_of(const loading *load, const quern__names *from)
+static quern_result reserve_names(const loading *load, const quern__names *from)
 {
     const quern__image *image = load->image;
     quern__names *names = load->storage->names;
@@ -401,23 +374,6 @@ static quern_result reserve_names_of(const loading *load, const quern__names *fr
     if (has_room) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                        "out of memory for the names of entities; the world is unchanged");
-}
-
-static quern_result reserve_names(const loading *load)
-{
-    const quern_result result = reserve_names_of(load, &load->image->names);
-    return result == QUERN_OK ? reserve_names_of(load, &load->image->outside_names) : result;
-}
-
-static quern_result reserve_sources(loading *load)
-{
-    const quern__image *image = load->image;
-    bool migrates = false;
-    for (uint32_t i = 0; i < image->types.count; i++)
-        migrates |= image->types.items[i]->conversion.kind == QUERN__CONVERT_MIGRATION;
-    if (!migrates) return QUERN_OK;
-    load->sources = quern__allocate(&image->allocator, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
-    return load->sources != NULL ? QUERN_OK : quern__image_fail_memory();
 }
 
 /* Lets the restorer check the state of the schedules, whose parts belong to archetypes by their order. */
@@ -439,12 +395,20 @@ static quern_result reserve(loading *load)
 {
     const quern__image *image = load->image;
     quern_result result = choose_handles(load);
-    if (result == QUERN_OK) result = reserve_sources(load);
+    bool needs_copy = false; /* for migrations, and for lists, which are put into the values */
+    for (uint32_t i = 0; i < image->types.count; i++)
+        needs_copy |= image->types.items[i]->conversion.kind == QUERN__CONVERT_MIGRATION ||
+                      image->types.items[i]->type.lists != NULL;
+    if (result == QUERN_OK && needs_copy) {
+        load->sources = quern__allocate(&image->allocator, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
+        if (load->sources == NULL) result = quern__image_fail_memory();
+    }
     if (result == QUERN_OK) result = reserve_rows(load);
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
         if (image->types.items[i]->links != NULL)
             result = reserve_links(load, image->types.items[i]->links);
-    if (result == QUERN_OK) result = reserve_names(load);
+    if (result == QUERN_OK) result = reserve_names(load, &image->names);
+    if (result == QUERN_OK) result = reserve_names(load, &image->outside_names);
     return result == QUERN_OK ? reserve_run(load) : result;
 }
 
@@ -485,16 +449,6 @@ static void load_slots(const loading *load)
                          head->retired_count);
 }
 
-/* Calls the function of a migration. It copies the saved values first, because columns in sections are
- * not aligned. */
-static void migrate(const loading *load, const quern__archived_type *type, char *targets,
-                    const char *sources, uint32_t count)
-{
-    const size_t bytes = (size_t)count * type->type.size_bytes;
-    if (bytes > 0) memcpy(load->sources, sources, bytes);
-    type->migration->migrate(type->migration->user_data, targets, load->sources, count);
-}
-
 /* Consecutive rows of one ROWS section that are loaded into one chunk. */
 typedef struct row_batch {
     const quern__archived_archetype *archived;
@@ -503,10 +457,28 @@ typedef struct row_batch {
     uint32_t row_count;          /* number of rows of the section */
     uint32_t first, count;
     uintptr_t first_location; /* location of the first loaded row */
+    uint32_t first_list;      /* of the section, among the lists of the image */
 } row_batch;
+
+/* Copies the saved values of a batch, and puts their lists into them. first_list: those of the column. */
+static char *put_lists(const loading *load, const quern__archived_type *type, const row_batch *batch,
+                       const char *sources, uint32_t first_list)
+{
+    const quern__list_slots *slots = type->type.lists;
+    const size_t size_bytes = type->type.size_bytes;
+    quern_list *lists = load->image->lists.items + first_list + (size_t)batch->first * slots->count;
+    memcpy(load->sources, sources, batch->count * size_bytes);
+    for (uint32_t i = 0; i < batch->count; i++)
+        for (uint32_t k = 0; k < slots->count; k++, lists++) {
+            memcpy(load->sources + i * size_bytes + slots->offsets[k], lists, sizeof *lists);
+            *lists = (quern_list){.count = 0};
+        }
+    return load->sources;
+}
 
 static void load_columns(const loading *load, const row_batch *batch, quern__byte_reader *columns)
 {
+    uint32_t first_list = batch->first_list;
     const quern__archived_archetype *archived = batch->archived;
     for (uint32_t i = 0; i < archived->type_count; i++) {
         const quern__archived_type *type = quern__image_type(load->image, archived, i);
@@ -518,12 +490,21 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
                 : NULL;
         if (targets != NULL) {
             const char *sources = column + batch->first * size_bytes;
-            if (type->conversion.kind == QUERN__CONVERT_MIGRATION)
-                migrate(load, type, targets, sources, batch->count);
-            else
+            if (QUERN__UNLIKELY(type->type.lists != NULL))
+                sources = put_lists(load, type, batch, sources, first_list);
+            if (type->conversion.kind == QUERN__CONVERT_MIGRATION) {
+                /* the saved values are copied first, because columns in sections are not aligned */
+                if (size_bytes > 0 && sources != load->sources)
+                    memcpy(load->sources, sources, batch->count * size_bytes);
+                type->migration->migrate(type->migration->user_data, targets, load->sources, batch->count);
+            } else {
                 quern__convert(&type->conversion, targets, sources, batch->count);
+            }
+            for (uint32_t k = 0; k < batch->count && type->type.lists != NULL; k++)
+                quern__type_free_lists(&type->type, load->sources + k * size_bytes);
             quern__conversion_remap(&type->conversion, targets, batch->count, map_handle, (void *)load);
         }
+        first_list += batch->row_count * quern__archived_list_count(type);
     }
 }
 
@@ -543,15 +524,6 @@ static void construct_required(const row_batch *batch)
     }
 }
 
-static void load_bit_column(const row_batch *batch, quern__bit_column which, const char *words)
-{
-    const quern__archetype *archetype = batch->archetype;
-    const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
-    for (uint32_t i = 0; i < batch->count; i++)
-        if ((quern__load_u64(words, (batch->first + i) / 64) >> (batch->first + i) % 64 & 1) != 0)
-            quern__row_enable(archetype, batch->first_location + i, bit_column, false);
-}
-
 static void load_row_bits(const loading *load, const row_batch *batch, quern__byte_reader *reader)
 {
     const quern__archived_archetype *archived = batch->archived;
@@ -561,8 +533,12 @@ static void load_row_bits(const loading *load, const row_batch *batch, quern__by
             if ((type->type.flags & 1u << flag) == 0 || quern__read_u64(reader) == 0) continue;
             const char *words =
                 quern__read_in_place(reader, quern__archived_row_bits_bytes(batch->row_count));
-            if (type->component_index != QUERN__NO_COMPONENT)
-                load_bit_column(batch, (quern__bit_column){flag, type->component_index}, words);
+            if (type->component_index == QUERN__NO_COMPONENT) continue;
+            const uint32_t bit_column =
+                quern__row_bits_find_column(batch->archetype->row_bits, flag, type->component_index);
+            for (uint32_t k = 0; k < batch->count; k++)
+                if ((quern__load_u64(words, (batch->first + k) / 64) >> (batch->first + k) % 64 & 1) != 0)
+                    quern__row_enable(batch->archetype, batch->first_location + k, bit_column, false);
         }
 }
 
@@ -585,14 +561,19 @@ static uint32_t choose_archetype(const loading *load, row_batch *batch)
     return count;
 }
 
+/* first_list: of the section, among the lists of the image; becomes that of the next section. */
 static void load_rows(const loading *load, const quern__archived_archetype *archived,
-                      quern__byte_reader *payload)
+                      quern__byte_reader *payload, uint32_t *first_list)
 {
     quern__rows_section section;
     quern__read(payload, &section, sizeof section);
     row_batch batch = {.archived = archived,
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
-                       .row_count = section.row_count};
+                       .row_count = section.row_count,
+                       .first_list = *first_list};
+    for (uint32_t i = 0; i < archived->type_count; i++)
+        *first_list +=
+            section.row_count * quern__archived_list_count(quern__image_type(load->image, archived, i));
     if (batch.handles == NULL) return; /* only without rows: the section has been checked */
     for (; batch.first < section.row_count; batch.first += batch.count) {
         const uint32_t wanted = choose_archetype(load, &batch);
@@ -677,23 +658,14 @@ static void load_sections(const loading *load, bool loads_links)
 {
     quern__section_iterator walk = {.blocks = &load->image->blocks};
     quern__archive_section section;
-    uint32_t archetype_count = 0;
+    uint32_t archetype_count = 0, first_list = 0;
     while (quern__section_next(&walk, &section)) {
         if (section.kind == QUERN__SECTION_ARCHETYPE) archetype_count++;
         if (section.kind == QUERN__SECTION_ROWS && !loads_links)
-            load_rows(load, &load->image->archetypes.items[archetype_count - 1], &section.payload);
+            load_rows(load, &load->image->archetypes.items[archetype_count - 1], &section.payload,
+                      &first_list);
         if (section.kind == QUERN__SECTION_LINKS && loads_links) load_links(load, &section.payload);
     }
-}
-
-static void load_reclaim_state(const loading *load)
-{
-    const quern__image *image = load->image;
-    if (!image->keeps_handles) return;
-    image->world->next_visit = image->head.next_visit;
-    image->world->visit_count = image->head.visit_count;
-    for (uint32_t i = 0; i < image->archetypes.count; i++)
-        image->archetypes.items[i].archetype->empty_since = image->archetypes.items[i].empty_since;
 }
 
 static void load_all(const loading *load)
@@ -704,15 +676,29 @@ static void load_all(const loading *load)
     for (uint32_t i = 0; i < image->resources.count; i++) {
         const quern__archived_resource *resource = image->resources.items[i];
         if (resource->resource == NULL) continue;
-        quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
+        if (resource->conversion.kind == QUERN__CONVERT_BYTES)
+            quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
+        else
+            quern__type_remap_fields(&resource->type, resource->value, map_handle, (void *)load);
         quern__convert_fields(&resource->conversion, resource->resource->value, resource->value);
+        for (uint32_t p = 0; p < resource->conversion.pair_count; p++) {
+            /* lists have elements of the target */
+            const quern_field *to = &resource->resource->type.fields[resource->conversion.pairs[p].target];
+            quern__field_visit_lists(to, (char *)resource->resource->value + to->offset_bytes, true,
+                                     map_handle, (void *)load);
+        }
     }
     load_slots(load);
     load_sections(load, false);
     load_sections(load, true);
     load_names(load, &load->image->names, false);
     load_names(load, &load->image->outside_names, true);
-    load_reclaim_state(load);
+    if (image->keeps_handles) { /* the state of the removal of empty archetypes */
+        world->next_visit = image->head.next_visit;
+        world->visit_count = image->head.visit_count;
+        for (uint32_t i = 0; i < image->archetypes.count; i++)
+            image->archetypes.items[i].archetype->empty_since = image->archetypes.items[i].empty_since;
+    }
     const quern_load_def *def = load->image->def;
     uint32_t count = 0;
     for (uint32_t slot = 0; slot < load->image->head.slot_count && count < def->entity_capacity; slot++)
@@ -762,28 +748,24 @@ static bool is_component_end(const void *list, uint32_t i)
     return ((const quern_component *)list)[i].bits == 0;
 }
 
-static quern_result check_extra_component(const quern__storage *storage, quern_component component,
-                                          const void *value)
-{
-    const quern_result result = quern__components_check(&storage->components, component);
-    if (result != QUERN_OK) return result;
-    const uint32_t index = quern__component_index(component);
-    const quern__type *type = quern__components_type(&storage->components, index);
-    if (quern__components_is_managed(&storage->components, index) || index == storage->disabled_index)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "'%s' is managed by the world itself (for a relation, for example), so loaded entities "
-            "cannot get it: remove it from the extra components",
-            type->name);
-    return value != NULL ? quern__type_check_provisional(type, value, 1, "quern_commands_add") : QUERN_OK;
-}
-
 static quern_result check_extra(const quern_world *world, const quern_load_def *def, uint32_t *out_count)
 {
     quern_result result = quern__list_count(def->extra, QUERN_MAX_EXTRA_COMPONENTS, is_component_end,
                                             "extra component", NULL, out_count);
     for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
-        result = check_extra_component(&world->storage, def->extra[i], def->extra_values[i]);
+        const quern__components *components = &world->storage.components;
+        const uint32_t index = quern__component_index(def->extra[i]);
+        result = quern__components_check(components, def->extra[i]);
+        if (result == QUERN_OK &&
+            (quern__components_is_managed(components, index) || index == world->storage.disabled_index))
+            result = quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "'%s' is managed by the world itself (for a relation, for example), so loaded entities "
+                "cannot get it: remove it from the extra components",
+                quern__components_type(components, index)->name);
+        if (result == QUERN_OK && def->extra_values[i] != NULL)
+            result = quern__type_check_provisional(quern__components_type(components, index),
+                                                   def->extra_values[i], 1, "quern_commands_add");
         for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
             if (def->extra[k].bits == def->extra[i].bits)
                 result = quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -802,14 +784,112 @@ static quern_result load_check_def(const quern_world *world, const quern_load_de
     return result == QUERN_OK ? check_extra(world, def, out_extra_count) : result;
 }
 
-/* Checks that the archive has the state of schedules, and that it can be restored. */
+static quern_result check_exact_type(const quern__image *image, const quern__archived_type *type)
+{
+    if (type->migration != NULL || type->component_index == QUERN__NO_COMPONENT ||
+        type->conversion.kind != QUERN__CONVERT_BYTES)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' differs between the archive and the world, so frames would "
+                           "differ too: register "
+                           "it as in the saved world, or load without schedules",
+                           type->type.name);
+    const uint32_t flags =
+        quern__components_type(&image->world->storage.components, type->component_index)->flags;
+    if (quern__column_flags_to_archive((uint8_t)flags) == quern__column_flags_to_archive(type->type.flags))
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "component '%s' has other flags in the world than in the archive: register it with the "
+        "same ones, or load without schedules",
+        type->type.name);
+}
+
+/* Checks that the archive has the state of schedules, and that loading gives exactly the saved world, as restoring that
+ * state requires: the world never had an entity, and has all types in the same order and with the same layouts. */
 static quern_result check_run(const quern__image *image)
 {
     if (image->run.count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "the archive was saved without the state of schedules: set schedules of "
                            "quern_save_def when saving, or load without schedules");
-    return quern__image_check_exact(image);
+    if (!image->keeps_handles)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the state of schedules can be loaded only into a world that never had an entity: "
+            "create a new world, or load without schedules");
+    if (image->extra_count > 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "extra and schedules are both set, but with another set of components frames would not be "
+            "the same: set only one of them");
+    uint32_t least_index = 0;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
+        const quern__archived_type *type = image->types.items[i];
+        result = check_exact_type(image, type);
+        if (result == QUERN_OK && type->component_index < least_index)
+            result = quern__fail(
+                QUERN_ERROR_LAYOUT_MISMATCH,
+                "component '%s' was registered in another order in the saved world: use the same order "
+                "(quern_world_parent and quern_world_disabled_tag register components, too), or load "
+                "without "
+                "schedules",
+                type->type.name);
+        least_index = type->component_index + 1;
+    }
+    return result;
+}
+
+/* Releases the types except the first kept_count. */
+static void release_types(quern__archived_types *types, uint32_t kept_count,
+                          const quern_allocator *allocator)
+{
+    while (types->count > kept_count) {
+        quern__archived_type *type = types->items[--types->count];
+        quern__type_release(&type->type, allocator);
+        quern__release(allocator, type, sizeof *type, _Alignof(quern__archived_type));
+    }
+}
+
+/* Releases everything except the types. */
+static void release_image(quern__image *image)
+{
+    const quern_allocator *allocator = &image->allocator;
+    const size_t count = image->head.slot_count;
+    for (uint32_t i = 0; i < image->types.count; i++) {
+        quern__archived_links *links = image->types.items[i]->links;
+        if (links == NULL) continue;
+        quern__array_release(allocator, &links->outside_edges);
+        quern__array_release(allocator, &links->edges);
+        quern__array_release(allocator, &links->scratch);
+        quern__release(allocator, links->targets, count * sizeof *links->targets,
+                       QUERN__ARRAY_ALIGNMENT_BYTES);
+        quern__release(allocator, links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);
+        quern__release(allocator, links, sizeof *links, _Alignof(quern__archived_links));
+        image->types.items[i]->links = NULL;
+    }
+    for (uint32_t i = 0; i < image->resources.count; i++) {
+        quern__archived_resource *resource = image->resources.items[i];
+        if (resource->has_lists) quern__type_free_lists(&resource->type, resource->value);
+        quern__release(allocator, resource->value, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+        quern__type_release(&resource->type, allocator);
+        quern__release(allocator, resource, sizeof *resource, _Alignof(quern__archived_resource));
+    }
+    quern__array_release(allocator, &image->resources);
+    for (uint32_t i = 0; i < image->lists.count; i++)
+        quern_list_free(&image->lists.items[i]);
+    quern__array_release(allocator, &image->lists);
+    if (image->lists_bytes.allocator != NULL) quern__byte_writer_release(&image->lists_bytes);
+    quern__array_release(allocator, &image->archetypes);
+    quern__array_release(allocator, &image->type_numbers);
+    quern__array_release(allocator, &image->free_slots);
+    quern__array_release(allocator, &image->use_counts);
+    quern__array_release(allocator, &image->states);
+    quern__names_release(&image->names, allocator);
+    quern__names_release(&image->outside_names, allocator);
+    quern__array_release(allocator, &image->outside);
+    quern__byte_writer_release(&image->run);
+    quern__archive_blocks_release(&image->blocks, allocator);
 }
 
 /* Reads an archive into an image and loads it. The caller has set the definition, report, world, allocator and flags of
@@ -844,7 +924,7 @@ static quern_result image_load(quern__image *image, quern_source source,
             *image->session =
                 (quern__archive_position){image->blocks.head.message_number, image->blocks.checksum};
     }
-    quern__image_release(image);
+    release_image(image);
     return result;
 }
 
@@ -864,7 +944,7 @@ quern_result quern__world_load(quern_world *world, quern_source source, const qu
         return quern__fail_null("quern_world_load", "def->entities");
     if (result != QUERN_OK) return result;
     result = image_load(&image, source, restorer);
-    quern__archived_types_release(&image.types, 0, &world->storage.allocator);
+    release_types(&image.types, 0, &world->storage.allocator);
     quern__array_release(&world->storage.allocator, &image.types);
     return result;
 }
@@ -926,7 +1006,7 @@ void quern_load_session_destroy(quern_load_session *session)
 {
     if (session == NULL) return;
     const quern_allocator allocator = session->world->storage.allocator;
-    quern__archived_types_release(&session->types, 0, &allocator);
+    release_types(&session->types, 0, &allocator);
     quern__array_release(&allocator, &session->types);
     quern__call_memory_release(&session->memory);
     quern__release(&allocator, session, sizeof *session, _Alignof(quern_load_session));
@@ -951,8 +1031,7 @@ static quern_result read_message(quern_load_session *session, quern_source sourc
                           .types = session->types};
     result = image_load(&image, source, NULL);
     /* the types of a message that failed are read again, if the program passes it again */
-    if (result != QUERN_OK)
-        quern__archived_types_release(&image.types, known_count, &world->storage.allocator);
+    if (result != QUERN_OK) release_types(&image.types, known_count, &world->storage.allocator);
     session->types = image.types;
     return result;
 }

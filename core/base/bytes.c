@@ -295,10 +295,9 @@ void quern__read_text(quern__byte_reader *reader, uint32_t length_bytes, uint32_
 
 /* ------------------------------------------------------------------------------------------ schemas */
 
-void quern__write_schema(quern__byte_writer *writer, quern__schema_form form, const char *name,
-                         const quern_field *fields, uint32_t field_count)
+static void write_fields(quern__byte_writer *writer, quern__schema_form form, const quern_field *fields,
+                         uint32_t field_count)
 {
-    quern__write_text(writer, form.name_length_bytes, name);
     for (uint32_t i = 0; i < field_count; i++) {
         const quern_field *field = &fields[i];
         if (!form.has_field_names_last) quern__write_text(writer, form.name_length_bytes, field->name);
@@ -306,25 +305,68 @@ void quern__write_schema(quern__byte_writer *writer, quern__schema_form form, co
         quern__write_u32(writer, field->offset_bytes);
         quern__write_u32(writer, field->count);
         if (form.has_field_names_last) quern__write_text(writer, form.name_length_bytes, field->name);
+        if (field->type != QUERN_FIELD_LIST) continue;
+        const quern_element *element = field->element;
+        quern__write_u32(writer, (uint32_t)element->type);
+        if (element->type != 0) continue;
+        quern__write_u32(writer, element->size_bytes);
+        quern__write_u32(writer, element->alignment_bytes);
+        quern__write_u32(writer, element->field_count);
+        write_fields(writer, form, element->fields, element->field_count);
     }
+}
+
+void quern__write_schema(quern__byte_writer *writer, quern__schema_form form, const char *name,
+                         const quern_field *fields, uint32_t field_count)
+{
+    quern__write_text(writer, form.name_length_bytes, name);
+    write_fields(writer, form, fields, field_count);
+}
+
+/* Reads a field without its element. name: memory for its name. */
+static void read_field(quern__byte_reader *reader, quern__schema_form form, quern_field *field, char *name)
+{
+    if (!form.has_field_names_last)
+        quern__read_text(reader, form.name_length_bytes, QUERN_MAX_NAME_BYTES, name);
+    field->type = (quern_field_type)quern__read_u32(reader);
+    field->offset_bytes = quern__read_u32(reader);
+    field->count = quern__read_u32(reader);
+    if (form.has_field_names_last)
+        quern__read_text(reader, form.name_length_bytes, QUERN_MAX_NAME_BYTES, name);
+    field->name = name;
+}
+
+static const quern_element *read_element(quern__byte_reader *reader, quern__schema_form form,
+                                         quern__schema *schema)
+{
+    quern_element *element = &schema->elements[schema->element_count++];
+    *element = (quern_element){.type = (quern_field_type)quern__read_u32(reader)};
+    if (element->type != 0) return element;
+    element->size_bytes = quern__read_u32(reader);
+    element->alignment_bytes = quern__read_u32(reader);
+    element->field_count = quern__read_u32(reader);
+    element->fields = &schema->element_fields[schema->element_field_count];
+    if (element->field_count > QUERN_MAX_FIELDS - schema->element_field_count) quern__fail_read(reader);
+    for (uint32_t i = 0; i < element->field_count && !reader->has_failed; i++) {
+        const uint32_t k = schema->element_field_count++;
+        read_field(reader, form, &schema->element_fields[k], schema->element_field_names[k]);
+        if (schema->element_fields[k].type == QUERN_FIELD_LIST) quern__fail_read(reader);
+    }
+    return element;
 }
 
 void quern__read_schema(quern__byte_reader *reader, quern__schema_form form, uint32_t field_count,
                         quern__schema *out_schema)
 {
     memset(out_schema->fields, 0, sizeof out_schema->fields);
+    memset(out_schema->element_fields, 0, sizeof out_schema->element_fields);
+    out_schema->element_count = out_schema->element_field_count = 0;
     quern__read_text(reader, form.name_length_bytes, QUERN_MAX_NAME_BYTES, out_schema->name);
     if (field_count > QUERN_MAX_FIELDS) quern__fail_read(reader);
     for (uint32_t i = 0; i < field_count && !reader->has_failed; i++) {
         quern_field *field = &out_schema->fields[i];
-        char *name = out_schema->field_names[i];
-        if (!form.has_field_names_last)
-            quern__read_text(reader, form.name_length_bytes, QUERN_MAX_NAME_BYTES, name);
-        field->type = (quern_field_type)quern__read_u32(reader);
-        field->offset_bytes = quern__read_u32(reader);
-        field->count = quern__read_u32(reader);
-        if (form.has_field_names_last)
-            quern__read_text(reader, form.name_length_bytes, QUERN_MAX_NAME_BYTES, name);
-        field->name = name;
+        read_field(reader, form, field, out_schema->field_names[i]);
+        if (field->type == QUERN_FIELD_LIST && !reader->has_failed)
+            field->element = read_element(reader, form, out_schema);
     }
 }

@@ -247,7 +247,8 @@ static inline void quern__write_back(const quern__byte_writer *writer, size_t at
 
 /* The schema of a value type in archives and recordings: its name and its described fields. Both formats
  * have the same elements. They differ in the size of a name's length, and in whether the name of a field
- * precedes or follows its numbers: see quern__schema_form. Each format stores size, alignment and flags
+ * precedes or follows its numbers: see quern__schema_form. After a list follows the type of its elements and, if they are
+ * structs, size, alignment and number of fields, and the fields. Each format stores size, alignment and flags
  * of the type itself. */
 
 /* How a format encodes a schema. */
@@ -261,13 +262,19 @@ typedef struct quern__schema {
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern_field fields[QUERN_MAX_FIELDS]; /* terminated by an entry of zeros, unless the array is full */
     char field_names[QUERN_MAX_FIELDS][QUERN_MAX_NAME_BYTES + 1];
+    /* Of the lists among the fields, and of the structs in them. */
+    quern_element elements[QUERN_MAX_FIELDS];
+    quern_field element_fields[QUERN_MAX_FIELDS];
+    char element_field_names[QUERN_MAX_FIELDS][QUERN_MAX_NAME_BYTES + 1];
+    uint32_t element_count, element_field_count;
 } quern__schema;
 
 /* Returns the maximum size of a schema in this form, in bytes. */
 static inline size_t quern__schema_max_bytes(quern__schema_form form)
 {
     const size_t name_bytes = form.name_length_bytes + (size_t)QUERN_MAX_NAME_BYTES;
-    return name_bytes + QUERN_MAX_FIELDS * (name_bytes + 3 * sizeof(uint32_t));
+    const size_t field_bytes = name_bytes + 3 * sizeof(uint32_t);
+    return name_bytes + QUERN_MAX_FIELDS * (field_bytes + 4 * sizeof(uint32_t) + field_bytes);
 }
 
 void quern__write_schema(quern__byte_writer *writer, quern__schema_form form, const char *name,

@@ -7,6 +7,7 @@
 
 #include "core/base/containers.h"
 #include "core/relations/relation_internal.h"
+#include "core/storage/list_values.h"
 #include "core/world/world_internal.h"
 
 uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash)
@@ -212,7 +213,9 @@ static uint64_t hash_value(hashing *it, const quern__type *type, const char *val
         return quern__hooks_own_resources(&type->hooks) ? 0 : quern__hash_bytes(0, value, type->size_bytes);
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern_field *field = &type->fields[i];
-        if (field->type != QUERN_FIELD_ENTITY)
+        if (QUERN__UNLIKELY(quern__field_is_list(field->type)))
+            it->hash = quern__field_hash_lists(field, it->hash, value + field->offset_bytes);
+        else if (field->type != QUERN_FIELD_ENTITY)
             it->hash = quern__hash_bytes(it->hash, value + field->offset_bytes,
                                          (size_t)quern__field_bytes(field->type) * field->count);
     }

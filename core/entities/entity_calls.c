@@ -338,6 +338,34 @@ quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_
                         source);
 }
 
+quern_result quern_entity_clear(quern_world *world, quern_entity entity)
+{
+    QUERN__ENTER(world);
+    quern__record *record;
+    quern_result result = check_entity(world, entity, __func__, &record);
+    if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
+    quern__archetype *source = quern__storage_archetype_of(storage, record), *target;
+    uint16_t kept[QUERN_MAX_ENTITY_COMPONENTS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < source->component_count; i++) {
+        const uint16_t index = source->component_indices[i];
+        const bool disables = index == storage->disabled_index || index == storage->disabled_index + 1;
+        if (disables || quern__components_is_managed(&storage->components, index)) kept[count++] = index;
+    }
+    const quern__move_plan *plan;
+    result = quern__storage_ensure_archetype(storage, kept, count, &target);
+    if (result == QUERN_OK && target == source) return QUERN_OK;
+    if (result == QUERN_OK) result = quern__plan_between(storage, source, target, &plan);
+    if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, source, target);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    uint32_t appended;
+    quern__row_move(storage, entity, record, plan, quern__rows_append(storage, target, 1, &appended));
+    quern__rows_gather_if_large(storage);
+    return QUERN_OK;
+}
+
 /* ----------------------------------------------------------------------------------------- values */
 
 static void copy_over(const quern__type *type, void *target, const void *value)
@@ -368,10 +396,10 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     quern__storage_note_written(&world->storage, index);
 }
 
-static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
-                                                quern_component component, const void *value)
+/* Sets a component, with all checks. function: for messages. */
+static quern_result set_checked(quern_world *world, quern_entity entity, quern_component component,
+                                const void *value, const char *function)
 {
-    static const char function[] = "quern_entity_set";
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result != QUERN_OK) return result;
@@ -384,6 +412,38 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
     result = check_handles(world, component, value);
     if (result == QUERN_OK) replace_value(world, record, component, value);
     return quern__in_call(result, function);
+}
+
+static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
+{
+    return set_checked(world, entity, component, value, "quern_entity_set");
+}
+
+/* Returns whether the entity has the component with this value; a tag has none that could differ. */
+static bool has_value(const quern_world *world, const quern__record *record, quern_component component,
+                      const void *value)
+{
+    const quern__components *components = &world->storage.components;
+    const uint32_t index = quern__components_unchecked_index(components, component);
+    if (index >= components->list.count || !has(world, record, component)) return false;
+    if (is_managed(world, component) && !has_target_value(world, component)) return false;
+    const void *now =
+        quern__storage_value(quern__storage_archetype_of(&world->storage, record), record->location, index);
+    return now == NULL ||
+           (value != NULL && quern__type_same_value(quern__components_type(components, index), now, value));
+}
+
+quern_result quern_entity_set_if_different(quern_world *world, quern_entity entity,
+                                           quern_component component, const void *value, bool *out_changed)
+{
+    QUERN__ENTER(world);
+    if (out_changed != NULL) *out_changed = false;
+    const quern__record *record = find_unlocked(world, entity);
+    if (QUERN__LIKELY(record != NULL) && has_value(world, record, component, value)) return QUERN_OK;
+    const quern_result result = set_checked(world, entity, component, value, __func__);
+    if (out_changed != NULL) *out_changed = result == QUERN_OK;
+    return result;
 }
 
 quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
@@ -432,6 +492,29 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     if (QUERN__UNLIKELY(value == NULL)) return fail_get(world, entity, component);
     quern__storage_note_pointer_given(&world->storage, index);
     return value;
+}
+
+quern_result quern_entity_ensure(quern_world *world, quern_entity entity, quern_component component,
+                                 void **out_value, bool *out_added)
+{
+    QUERN__ENTER(world);
+    quern__record *record;
+    if (out_value != NULL) *out_value = NULL;
+    if (out_added != NULL) *out_added = false;
+    quern_result result = check_entity_and_component(world, entity, component, __func__, &record);
+    if (result != QUERN_OK) return result;
+    const uint32_t index = quern__component_index(component);
+    if (is_managed(world, component))
+        return quern__in_call(quern__world_fail_managed(world, component), __func__);
+    const bool adds = !has(world, record, component);
+    if (adds) result = quern__in_call(add_or_remove(world, entity, record, component, NULL), __func__);
+    if (result != QUERN_OK) return result;
+    if (out_added != NULL) *out_added = adds;
+    if (out_value == NULL) return QUERN_OK;
+    *out_value =
+        quern__storage_value(quern__storage_archetype_of(&world->storage, record), record->location, index);
+    if (*out_value != NULL) quern__storage_note_pointer_given(&world->storage, index);
+    return QUERN_OK;
 }
 
 quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)

@@ -14,6 +14,7 @@
  * A block is as long as four batches, so a batch that does not fit wastes an eighth of the memory on average. With
  * blocks of one batch it was a third, and reading a million events of 16 bytes took half as long again. */
 
+#include "core/base/bytes.h"
 #include "core/base/containers.h"
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
@@ -290,5 +291,28 @@ void quern__channel_drop_all(quern__channel *channel);
 /* Frees blocks that were reserved and not used. They are not put into the pool, because its list may have no room for
  * new blocks. */
 void quern__packing_undo(quern_world *world, quern__event_block **blocks);
+
+/* The waiting events of a world and the positions of their readers, as bytes. There are two forms. A frame of a history
+ * identifies types by order and readers by identity; its bytes lack the values that hooks copy, which the caller keeps. The
+ * portable form of archives identifies both by name, and its bytes may be forged. Batches keep their sizes. Bytes are read
+ * twice: quern__events_prepare checks them and reserves memory, quern__events_restore relies on that. */
+typedef struct quern__event_reading {
+    quern_world *world;
+    bool is_portable;
+    quern__byte_reader *bytes;
+    quern__event_block **blocks; /* blocks that prepare reserves, also before an error */
+    /* Maps handles of the saved world; NULL: handles stay as they are. Used by restore alone. */
+    quern__remap_function *remap;
+    void *remap_argument;
+} quern__event_reading;
+
+/* Errors: INVALID_ARGUMENT (portable form: values that own resources are waiting). */
+quern_result quern__events_write(const quern_world *world, bool is_portable, quern__byte_writer *writer);
+
+/* Errors: UNKNOWN_EVENT, LAYOUT_MISMATCH; BAD_ARCHIVE and OUT_OF_MEMORY without a message. */
+quern_result quern__events_prepare(const quern__event_reading *it);
+
+/* Cannot fail. In a frame, the values that hooks copy are uninitialised afterwards. */
+void quern__events_restore(const quern__event_reading *it);
 
 #endif

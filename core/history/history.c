@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Histories: the pages that snapshots share, transfers into and out of pages, the marks of what was modified, and the
- * retained frames. */
+/* Histories: the pages that snapshots share, the marks of what was modified, and the retained frames. */
 
 #include "core/history/history_internal.h"
 
@@ -146,84 +145,6 @@ void quern__page_free(quern__page_store *store, quern__page page)
     store->used_bytes -= class_bytes(entry->size_class);
 }
 
-/* ---------------------------------------------------------------------------------------- transfers */
-
-/* Performs the listed transfers, divided among threads in batches of similar size.
- *
- * A store fetches its cache line from memory unless the line is cached. The pages of a save were last
- * used some frames ago and are read some frames later, if ever. So with many pages, each line is fetched
- * only to be overwritten, and evicts a line that the next frame needs. Therefore a large save stores
- * past the caches where the processor can, which about halves the time. A small save uses ordinary
- * stores, because its pages may be cached: the pages freed last are reused first. A restore uses
- * ordinary stores too, because the next frame reads what it writes. docs/history.md has figures. */
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
-enum {
-    TRANSFER_BATCH_BYTES = 64 * 1024, /* bytes that a thread copies per batch */
-    STREAM_BYTES =
-        512 * 1024 /* a save of at least so many bytes stores past the caches; the size of an L2 cache */
-};
-
-/* Copies past the caches. Precondition: `target` is aligned to a cache line. */
-static void stream(char *target, const char *source, size_t bytes)
-{
-#if defined(__SSE2__)
-    const size_t line_bytes = QUERN__CACHE_LINE_BYTES;
-    for (; bytes >= line_bytes; bytes -= line_bytes, target += line_bytes, source += line_bytes) {
-        const __m128i *from = (const void *)source;
-        __m128i *to = (void *)target;
-        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
-        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
-        _mm_stream_si128(to, a);
-        _mm_stream_si128(to + 1, b);
-        _mm_stream_si128(to + 2, c);
-        _mm_stream_si128(to + 3, d);
-    }
-#endif
-    memcpy(target, source, bytes);
-}
-
-/* Orders stores past the caches before later stores. No other operation orders them, not even the
- * release store that reports a batch as done. */
-static void end_stream(void)
-{
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
-}
-
-static void stream_some(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)worker_index;
-    const quern__transfer *transfers = argument;
-    for (uint32_t i = begin; i < end; i++)
-        stream(transfers[i].target, transfers[i].source, transfers[i].bytes);
-    end_stream();
-}
-
-static void copy_some(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)worker_index;
-    const quern__transfer *transfers = argument;
-    for (uint32_t i = begin; i < end; i++)
-        memcpy(transfers[i].target, transfers[i].source, transfers[i].bytes);
-}
-
-void quern__history_run_transfers(quern__history *history, bool into_pages)
-{
-    const uint32_t count = history->transfers.count;
-    const uint64_t bytes = history->copied_bytes;
-    const uint64_t batches = bytes / TRANSFER_BATCH_BYTES + 1;
-    const uint32_t at_once = (uint32_t)((count + batches - 1) / batches);
-    quern__executor_run(history->executor, count, at_once,
-                        into_pages && bytes >= STREAM_BYTES ? stream_some : copy_some,
-                        history->transfers.items);
-    history->transfers.count = 0;
-}
-
 enum { FRAMES_ALIGNMENT_BYTES = 64 };
 
 quern_result quern__history_fail_memory(const char *what)
@@ -272,71 +193,6 @@ static void stop_marking(quern__storage *storage)
         quern__relation_stop_touching(storage->relations->list.items[i], &storage->allocator);
 }
 
-/* ----------------------------------------------------------------------------------------- snapshots */
-
-/* The number of pages that a snapshot refers to directly. */
-enum { SNAPSHOT_PAGES = 11 };
-
-static void list_pages(const quern__snapshot *snapshot, quern__page *pages)
-{
-    const quern__page list[SNAPSHOT_PAGES] = {snapshot->archetypes,         snapshot->relations,
-                                              snapshot->resources,          snapshot->names,
-                                              snapshot->world_state,        snapshot->caller_state,
-                                              snapshot->slots.absent_highs, snapshot->slots.groups,
-                                              snapshot->commands,           snapshot->command_values.list,
-                                              snapshot->event_values.list};
-    memcpy(pages, list, sizeof list);
-}
-
-void quern__snapshot_acquire(const quern__history *history, const quern__snapshot *snapshot)
-{
-    quern__page pages[SNAPSHOT_PAGES];
-    list_pages(snapshot, pages);
-    for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
-        quern__page_acquire(&history->store, pages[i]);
-}
-
-static bool has_single_reference(const quern__history *history, quern__page page)
-{
-    return page != 0 && history->store.reference_counts.items[page] == 1;
-}
-
-bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages)
-{
-    const quern__page list = quern__page_allocate(&history->store, count * sizeof(quern__page));
-    if (list == 0) return false;
-    memset(quern__pages_in(history, list), 0, count * sizeof(quern__page));
-    *out_pages = (quern__value_pages){list, count};
-    return true;
-}
-
-/* quern__value_pages_allocate allocates a list of `count` entries, all 0; returns false if out of
- * memory. value_pages_release releases the listed pages if the caller holds the last reference to
- * the list. The list itself is released with the snapshot. */
-static void value_pages_release(quern__history *history, const quern__value_pages *pages)
-{
-    if (!has_single_reference(history, pages->list)) return;
-    for (uint32_t i = 0; i < pages->count; i++)
-        quern__page_release(&history->store, quern__pages_in(history, pages->list)[i]);
-}
-
-void quern__snapshot_release(quern__history *history, const quern__snapshot *snapshot)
-{
-    if (has_single_reference(history, snapshot->archetypes))
-        quern__release_saved_archetypes(history, snapshot);
-    if (has_single_reference(history, snapshot->relations)) quern__release_saved_links(history, snapshot);
-    if (has_single_reference(history, snapshot->resources))
-        quern__release_saved_resources(history, snapshot);
-    if (has_single_reference(history, snapshot->slots.groups))
-        quern__release_saved_slots(history, snapshot);
-    value_pages_release(history, &snapshot->command_values);
-    value_pages_release(history, &snapshot->event_values);
-    quern__page pages[SNAPSHOT_PAGES];
-    list_pages(snapshot, pages);
-    for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
-        quern__page_release(&history->store, pages[i]);
-}
-
 void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__snapshot base = *snapshot; /* `snapshot` may be &history->base */
@@ -350,13 +206,6 @@ void quern__history_set_base(quern__history *history, const quern__snapshot *sna
         storage->entities.modified.items[i] = 0;
     for (uint32_t k = 0; k < storage->relations->list.count; k++)
         quern__relation_clear_touched(storage->relations->list.items[k]);
-}
-
-static void drop_oldest(quern__history *history)
-{
-    quern__snapshot_release(history, quern__history_frame(history, 0));
-    if (++history->first_frame == history->frame_capacity) history->first_frame = 0;
-    history->frame_count--;
 }
 
 static void drop_newest(quern__history *history)
@@ -435,40 +284,17 @@ void quern__history_release(quern__history *history)
 
 /* --------------------------------------------------------------------------------------------- saving */
 
-static quern_result build_all(quern__history *history, quern__snapshot *snapshot)
-{
-    quern_result result = quern__build_world_state(history, snapshot);
-    if (result == QUERN_OK) result = quern__build_archetypes(history, snapshot);
-    if (result == QUERN_OK) result = quern__build_slots(history, snapshot);
-    if (result == QUERN_OK) result = quern__build_links(history, snapshot);
-    if (result == QUERN_OK) result = quern__build_names(history, snapshot);
-    return result == QUERN_OK ? quern__build_resources(history, snapshot) : result;
-}
-
-quern_result quern__history_build(quern__history *history, uint64_t frame, size_t caller_state_bytes,
-                                  quern__snapshot *out_snapshot)
-{
-    *out_snapshot = (quern__snapshot){.frame = frame};
-    history->transfers.count = 0;
-    history->copied_bytes = history->copied_count = 0;
-    quern_result result = QUERN_OK;
-    out_snapshot->caller_state = quern__page_allocate(&history->store, caller_state_bytes);
-    if (out_snapshot->caller_state == 0) result = quern__history_fail_memory("the state of schedules");
-    if (result == QUERN_OK) result = build_all(history, out_snapshot);
-    if (result != QUERN_OK)
-        quern__snapshot_release(history, out_snapshot);
-    else
-        quern__history_run_transfers(history, true);
-    return result;
-}
-
 void quern__history_add_frame(quern__history *history, const quern__snapshot *snapshot)
 {
     quern__history_set_base(history, snapshot);
     while (history->frame_count > 0 &&
            quern__history_frame(history, history->frame_count - 1)->frame >= snapshot->frame)
         drop_newest(history);
-    if (history->frame_count == history->frame_capacity) drop_oldest(history);
+    if (history->frame_count == history->frame_capacity) { /* drops the oldest */
+        quern__snapshot_release(history, quern__history_frame(history, 0));
+        if (++history->first_frame == history->frame_capacity) history->first_frame = 0;
+        history->frame_count--;
+    }
     *quern__history_frame(history, history->frame_count++) = *snapshot;
 }
 

@@ -20,6 +20,8 @@
 #include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 
+#include <quern/history.h>
+
 /* Index of a page in the store; 0: no page. */
 typedef uint32_t quern__page;
 
@@ -77,6 +79,13 @@ static inline char *quern__page_memory(const quern__page_store *store, quern__pa
     return store->pages.items[page].memory;
 }
 
+static inline quern__page quern__page_allocate_zeros(quern__page_store *store, size_t bytes)
+{
+    const quern__page page = quern__page_allocate(store, bytes);
+    if (page != 0) memset(quern__page_memory(store, page), 0, bytes);
+    return page;
+}
+
 /* Return a reader and a writer for a page, from its start to the end of its size class. */
 quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page);
 quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
@@ -116,7 +125,7 @@ static inline void quern__page_release(quern__page_store *store, quern__page pag
  * each later comparison of versions gives the saved result.
  *
  * Errors: saving builds the new snapshot first, which may fail, and releases it in that case. Restoring
- * reserves all memory first (restore.c). The steps after that cannot fail.
+ * reserves all memory first (snapshot.c). The steps after that cannot fail.
  *
  * Archetypes are matched by their identity. Restoring restores the identity as well. */
 
@@ -160,6 +169,17 @@ typedef struct quern__edge_restore {
     quern__edge_node node;
 } quern__edge_restore;
 
+/* A slot in a snapshot: the generation, and either that the slot is alive or the next free slot. The rows of alive entities
+ * are found in the chunks. */
+typedef struct quern__saved_slot {
+    uint32_t handle_high;
+    uint32_t next; /* next free slot, as in the record of a free slot, or QUERN__SAVED_ALIVE */
+} quern__saved_slot;
+
+/* Value of `next` for an alive slot. No slot has this number. */
+#define QUERN__SAVED_ALIVE (QUERN__SLOT_NONE - 1)
+_Static_assert(QUERN_MAX_ENTITIES < QUERN__SAVED_ALIVE, "no slot has this number");
+
 /* The entity slots of a snapshot, in groups of QUERN__SLOT_GROUP. A group has no page if the
  * world lacks its page of records. */
 typedef struct quern__saved_slots {
@@ -190,8 +210,8 @@ typedef struct quern__snapshot {
     quern__page archetypes;   /* pages of quern__saved_archetype, in the world's order */
     quern__page relations;    /* array of quern__saved_links */
     quern__page resources;    /* array of quern__page: one value each */
-    quern__page names;        /* names of all entities: see saved_world.c */
-    quern__page world_state;  /* pending reactions, events and numbers: see saved_world.c */
+    quern__page names;        /* names of all entities: see quern__saved_name */
+    quern__page world_state;  /* pending reactions, events and numbers: see saved_pending.c */
     quern__page caller_state; /* written and read by the caller of quern__history_build */
     quern__page commands;     /* waiting commands; 0: none */
     quern__value_pages command_values, event_values;
@@ -220,14 +240,14 @@ typedef struct quern__unpaired_row {
     bool is_in_to; /* whether `to` contains the entity */
 } quern__unpaired_row;
 
-/* Scratch memory of delta_compare.c and delta_compare.c, reused by later deltas. */
+/* Scratch memory of delta.c, reused by later deltas. */
 typedef struct quern__delta_scratch {
     /* Ordered by row in `to`; then the ranges of destroyed entities, ordered by row in `from`. */
     QUERN__ARRAY(quern__delta_row_range) ranges;
     uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
     quern__map unpaired_by_handle; /* entity handle -> index in `unpaired` */
-    quern__map used_names; /* set of the names that entities have only in `to`: see delta_compare.c */
+    quern__map used_names;         /* set of the names that entities have only in `to`: see delta.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {
@@ -338,20 +358,6 @@ static inline uint32_t quern__saved_row_count(const quern__saved_archetype *save
     return (uint32_t)(saved->row_count - (uint64_t)slot * saved->row_capacity);
 }
 
-/* Returns the handle of the entity that occupies the slot in the snapshot. Precondition: the slot is
- * alive. */
-quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
-                                 uint32_t slot);
-
-/* Whether the entity is alive in the snapshot. */
-bool quern__saved_is_alive(const quern__history *history, const quern__snapshot *snapshot,
-                           quern_entity entity);
-
-/* Whether the entity in the slot is a target of the relation. relation_index is its index in the
- * registry. */
-bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
-                               uint32_t relation_index, uint32_t slot);
-
 /* One name in a snapshot's page of names. The page begins with the number of names. */
 typedef struct quern__saved_name {
     uint32_t slot, parent;
@@ -359,116 +365,32 @@ typedef struct quern__saved_name {
     const char *text;
 } quern__saved_name;
 
-quern__saved_name quern__read_saved_name(quern__byte_reader *reader);
-
-/* Returns what the base contains of an archetype of the world, or NULL. Call it for the archetypes of
- * the world in their order, with *index = 0 at first. If an archetype is returned, *index becomes 1 +
- * its index in the base; otherwise *index is unchanged. Archetypes of the base that the world no longer
- * has are skipped. */
-static inline quern__saved_archetype *quern__find_base_archetype(const quern__history *history,
-                                                                 const quern__archetype *archetype,
-                                                                 uint32_t *index)
+static inline quern__saved_name quern__read_saved_name(quern__byte_reader *reader)
 {
-    for (uint32_t i = *index; history->base.archetypes != 0 && i < history->base.archetype_count; i++) {
-        quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->base, i);
-        if (saved->identity != archetype->identity) continue;
-        *index = i + 1;
-        return saved;
-    }
-    return NULL;
-}
-
-/* Adds a transfer to the list. Returns false if out of memory. A transfer that continues the previous
- * one, apart from padding to a cache line on both sides, is merged with it. So whole chunks that
- * are runs of their own are copied at once, which is faster than column by column. */
-static inline bool quern__history_add_transfer(quern__history *history, char *target, const char *source,
-                                               size_t bytes)
-{
-    if (history->transfers.count > 0) {
-        quern__transfer *last = &history->transfers.items[history->transfers.count - 1];
-        const size_t whole_bytes = quern__align_up(last->bytes, QUERN__CACHE_LINE_BYTES);
-        if (last->target + whole_bytes == target && last->source + whole_bytes == source &&
-            whole_bytes + bytes <= QUERN__CHUNK_BYTES) {
-            last->bytes = (uint32_t)(whole_bytes + bytes);
-            return true;
-        }
-    }
-    if (!quern__array_reserve(&history->store.allocator, &history->transfers, history->transfers.count + 1))
-        return false;
-    history->transfers.items[history->transfers.count++] =
-        (quern__transfer){target, source, (uint32_t)bytes};
-    return true;
+    const uint64_t slots = quern__read_u64(reader);
+    const uint32_t length = (uint32_t)quern__read_u64(reader);
+    const char *text = quern__read_in_place(reader, (size_t)length + 1);
+    assert(text != NULL);
+    return (quern__saved_name){(uint32_t)slots, (uint32_t)(slots >> 32), length, text};
 }
 
 /* Makes the snapshot the base for later comparisons, clears all modification marks and advances the
  * world's clock. Nothing else in the world changes. */
 void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot);
 
-/* Performs all listed transfers, in parallel if there is an executor, and clears the list. into_pages:
- * the targets are pages, which no code reads soon, so large transfers may bypass the caches. */
-void quern__history_run_transfers(quern__history *history, bool into_pages);
-
 quern_result quern__history_fail_memory(const char *what);
 
-/* quern__value_pages_allocate allocates a list of `count` entries, all 0; returns false if out of
- * memory. value_pages_release releases the listed pages if the caller holds the last reference to
- * the list. The list itself is released with the snapshot. */
-bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages);
-
-/* Each kind of state has up to four functions. quern__build_* saves it from the world into the snapshot
- * and shares pages with the base. Errors: as quern__history_build; what was built so far is in the
- * snapshot, which the caller releases. */
-quern_result quern__build_archetypes(quern__history *history, quern__snapshot *snapshot);
-quern_result quern__build_slots(quern__history *history, quern__snapshot *snapshot);
-quern_result quern__build_links(quern__history *history, quern__snapshot *snapshot);
-quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot);
-quern_result quern__build_resources(quern__history *history, quern__snapshot *snapshot);
+/* The functions of what waits in the world: commands, events, and changes that are not yet reported to reactions. They
+ * are as those of the parts in snapshot.c; the world state is restored last. Errors: INVALID_ARGUMENT (something waits that
+ * cannot be copied), OUT_OF_MEMORY. archetypes: those of the world in the order of the snapshot. After an error,
+ * quern__undo_world_state releases what prepare has built. */
 quern_result quern__build_world_state(quern__history *history, quern__snapshot *snapshot);
-
-/* quern__release_saved_* releases the pages that a page of the snapshot lists. Call it before that page
- * itself is released, and only for the last reference. */
-void quern__release_saved_archetypes(quern__history *history, const quern__snapshot *snapshot);
-void quern__release_saved_slots(quern__history *history, const quern__snapshot *snapshot);
-void quern__release_saved_links(quern__history *history, const quern__snapshot *snapshot);
-void quern__release_saved_resources(quern__history *history, const quern__snapshot *snapshot);
-
-/* quern__prepare_* reserves what restoring needs and may fail. quern__restore_* restores the state and
- * cannot fail. Links are restored after slots, and the world state last. */
-quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot);
-void quern__restore_slots(quern__history *history, const quern__snapshot *snapshot);
-quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot);
-void quern__restore_links(quern__history *history, const quern__snapshot *snapshot);
-quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot);
-void quern__restore_names(quern__history *history, const quern__snapshot *snapshot);
-void quern__restore_resources(quern__history *history, const quern__snapshot *snapshot);
 quern_result quern__prepare_world_state(quern__history *history, const quern__snapshot *snapshot,
                                         quern__archetype *const *archetypes);
 void quern__undo_world_state(quern__history *history);
 void quern__restore_world_state(quern__history *history, const quern__snapshot *snapshot);
 
-/* Saves and restores the recorded commands that are not applied yet: those of the world and those of the
- * caller's recorders.
- *
- * One page stores the streams, item by item as bytes. Values of types with hooks are copied by those
- * hooks into pages of their own, listed in the order of the items. An operation belongs to its recorder
- * and exists as long as the recorder. So each stream is restored into the recorder that it was saved
- * from.
- *
- * Restoring rebuilds the streams in separate recorders, which may fail. Then it swaps these streams with
- * those of the target recorders, which cannot fail. */
-
-/* Saves the waiting commands into the snapshot. Errors: INVALID_ARGUMENT (a waiting command or value
- * cannot be copied), OUT_OF_MEMORY. */
-quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot);
-
-/* quern__prepare_commands rebuilds the streams of the snapshot. Errors: OUT_OF_MEMORY.
- * quern__restore_commands moves them to their recorders; quern__undo_commands destroys them. One of the
- * two must be called, also after an error. */
-quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot);
-void quern__undo_commands(quern__history *history);
-void quern__restore_commands(quern__history *history);
-
-/* Edges in snapshots. saved_world.c calls the functions below for each group of a relation with several targets per
+/* Edges in snapshots. snapshot.c calls the functions below for each group of a relation with several targets per
  * source. Both sets of each slot are saved, although one follows from the other: a restore then replaces whole sets, and
  * reserves their memory before it changes the world. */
 
@@ -492,49 +414,83 @@ static inline quern__edge_range quern__saved_edge_set(const quern__history *hist
                                head->first[set + 1] - head->first[set]};
 }
 
-/* Returns the page of a group of the relation in a snapshot; 0: none. Defined in saved_world.c. */
-quern__page quern__saved_group(const quern__history *history, const quern__snapshot *snapshot,
-                               uint32_t relation_index, uint32_t group);
+enum { QUERN__GROUPS_IN_PAGE = QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP };
 
-/* Returns a number of groups that is enough for both snapshots. Defined in saved_world.c. */
-uint32_t quern__saved_group_count(const quern__history *history, const quern__snapshot *a,
-                                  const quern__snapshot *b, uint32_t relation_index);
+static inline quern__saved_links *quern__saved_links_in(const quern__history *history,
+                                                        const quern__snapshot *snapshot)
+{
+    return (quern__saved_links *)(void *)quern__page_memory(&history->store, snapshot->relations);
+}
 
-/* Builds the sets of a group. quern__undo_edges or quern__restore_links ends the list of built sets. Errors:
- * OUT_OF_MEMORY. */
-void quern__undo_edges(quern__history *history);
+/* Returns the saved links of the i-th relation; none if the relation is newer than the snapshot. */
+static inline quern__saved_links quern__saved_links_of(const quern__history *history,
+                                                       const quern__snapshot *snapshot, uint32_t i)
+{
+    return i < snapshot->relation_count ? quern__saved_links_in(history, snapshot)[i]
+                                        : (quern__saved_links){0};
+}
 
-/* Saves and restores what is pending in a world: changes that are not yet reported to reactions, and
- * waiting events. Both kinds have these functions:
- *
- *   write    writes the state as bytes
- *   prepare  reserves memory for the state in the reader. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY
- *   restore  replaces the state of the world by the state in the reader. Cannot fail
- *
- * quern__reactions_check_savable and quern__events_save_values are called before writing. They fail with
- * INVALID_ARGUMENT, and a remedy in the message, if the state cannot be saved.
- *
- * Prepare and restore advance the reader past the state. */
+static inline quern__page quern__saved_group(const quern__history *history, const quern__saved_links *saved,
+                                             uint32_t group)
+{
+    return group < saved->page_count * QUERN__GROUPS_IN_PAGE
+               ? quern__pages_in(history, saved->groups)[group]
+               : 0;
+}
 
-quern_result quern__reactions_check_savable(const quern__storage *storage);
-void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer);
+/* ------------------------------------------------------------------------------------------ deltas */
 
-/* archetypes: the archetypes of the world in the order of the snapshot. Reserved memory is not released
- * by an error. */
-quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
-                                      quern__byte_reader *reader);
-void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader);
+/* The difference between two snapshots: see delta.c. A delta holds both snapshots, because its batches point into their
+ * pages. The delta itself is stored in pages too: after a history has made a delta of some size, another one of that
+ * size allocates no memory. */
+struct quern_delta {
+    quern__history *history;
+    quern__page page;         /* contains the delta itself */
+    quern__snapshot from, to; /* the delta holds one reference to each page of them */
+    quern_delta_batch *batches;
+    quern__page batches_page;
+    quern__page handles_page; /* entity handles of the NAMED batches */
+    quern__page edge_pages;   /* array of the pages of RELATED and UNRELATED batches; 0: none */
+    uint32_t edge_page_count;
+    uint32_t count, capacity; /* number of batches, and room for batches */
+    quern_delta_stats stats;
+    const struct delta_limit *limit; /* valid while the delta is built */
+};
 
-/* Copies the waiting values that have hooks into pages. Errors: INVALID_ARGUMENT (a type has no copy
- * hook), OUT_OF_MEMORY. */
-quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages);
-void quern__events_write(const quern_world *world, quern__byte_writer *writer);
+/* Builds the delta from `from` to `to`. Errors: OUT_OF_MEMORY. */
+quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
+                               const quern__snapshot *to, const quern_delta_def *def,
+                               quern_delta **out_delta);
+void quern__delta_release(quern_delta *delta);
 
-/* quern__events_prepare adds blocks for the values to `blocks`, also if it fails later.
- * quern__packing_undo releases these blocks. */
-quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
-                                   quern__byte_reader *reader);
-void quern__events_restore(quern__history *history, const quern__value_pages *pages,
-                           quern__byte_reader *reader);
+/* Whether the list of components, which a component of 0 ends, has this one. An empty list has all. */
+static inline bool quern__delta_lists(const quern_component *list, quern_component component)
+{
+    if (list[0].bits == 0) return true;
+    for (uint32_t i = 0; i < QUERN_MAX_DELTA_COMPONENTS && list[i].bits != 0; i++)
+        if (list[i].bits == component.bits) return true;
+    return false;
+}
+
+/* Checks a list of components, which a component of 0 ends. Errors: LIMIT, UNKNOWN_COMPONENT. */
+quern_result quern__delta_check_components(const quern_world *world, const quern_component *list);
+
+/* The head of a delta as bytes: see delta_bytes.c. */
+#define QUERN__DELTA_MAGIC "QUERNDLT"
+enum { QUERN__DELTA_VERSION = 1, QUERN__DELTA_NAME_LENGTH_BYTES = 1 };
+
+typedef struct quern__delta_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t component_count, resource_count, batch_count;
+    uint64_t bytes;    /* bytes after the head */
+    uint64_t checksum; /* of the preceding bytes of the head, then of the bytes after it */
+} quern__delta_head;
+
+static inline uint64_t quern__delta_checksum(const quern__delta_head *head, const void *bytes)
+{
+    const uint64_t hash = quern__hash_bytes(0, head, offsetof(quern__delta_head, checksum));
+    return quern__hash_bytes(hash, bytes, (size_t)head->bytes);
+}
 
 #endif

@@ -7,8 +7,20 @@
 
 #include "core/events/event_internal.h"
 #include "core/playback/playback.h"
+#include "core/query/query_internal.h"
 #include "core/reactions/reaction.h"
 #include "core/record/record.h"
+
+/* Saves and restores the recorded commands that are not applied yet: those of the world and those of the
+ * caller's recorders.
+ *
+ * One page stores the streams, item by item as bytes. Values of types with hooks are copied by those
+ * hooks into pages of their own, listed in the order of the items. An operation belongs to its recorder
+ * and exists as long as the recorder. So each stream is restored into the recorder that it was saved
+ * from.
+ *
+ * Restoring rebuilds the streams in separate recorders, which may fail. Then it swaps these streams with
+ * those of the target recorders, which cannot fail. */
 
 /* A recorder with commands, as saved in the page. Its streams follow. */
 typedef struct saved_recorder {
@@ -182,6 +194,14 @@ static uint32_t write_recorders(const quern__history *history, quern__byte_write
     return count;
 }
 
+/* Allocates a list of `count` entries, all 0. Returns false if out of memory. */
+static bool allocate_value_pages(quern__history *history, uint32_t count, quern__value_pages *out_pages)
+{
+    *out_pages = (quern__value_pages){
+        quern__page_allocate_zeros(&history->store, count * sizeof(quern__page)), count};
+    return out_pages->list != 0;
+}
+
 typedef struct value_copies {
     quern__history *history;
     quern__page *next;
@@ -209,7 +229,7 @@ static quern_result copy_values(void *argument, quern__command_batch *batch)
     return QUERN_OK;
 }
 
-quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot)
+static quern_result build_commands(quern__history *history, quern__snapshot *snapshot)
 {
     uint32_t page_count = 0;
     quern__byte_writer measure = {.capacity = SIZE_MAX};
@@ -218,8 +238,7 @@ quern_result quern__build_commands(quern__history *history, quern__snapshot *sna
     quern_result result = visit_all_batches(history, check_batch, &page_count);
     if (result != QUERN_OK) return result;
     snapshot->commands = quern__page_allocate(&history->store, sizeof(uint64_t) + measure.count);
-    if (snapshot->commands == 0 ||
-        !quern__value_pages_allocate(history, page_count, &snapshot->command_values))
+    if (snapshot->commands == 0 || !allocate_value_pages(history, page_count, &snapshot->command_values))
         return quern__history_fail_memory("waiting commands");
     quern__byte_writer writer = quern__page_writer(&history->store, snapshot->commands);
     quern__write_u64(&writer, recorder_count);
@@ -275,39 +294,27 @@ static quern_result rebuild_batch(commands_reader *reader, quern_commands *comma
     return QUERN_OK;
 }
 
-static quern_result rebuild_stream(commands_reader *reader, quern_commands *commands)
-{
-    saved_stream saved;
-    quern__read(&reader->bytes, &saved, sizeof saved);
-    quern__playback_begin(commands, &saved.origin);
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < saved.batch_count && result == QUERN_OK; i++)
-        result = rebuild_batch(reader, commands);
-    if (result != QUERN_OK) return result;
-    commands->open->create_count = saved.create_count;
-    /* Playback must look up the entities again: no structural version equals UINT64_MAX. */
-    commands->open->structure_version = UINT64_MAX;
-    return QUERN_OK;
-}
-
-static quern_commands *target_of(const quern__history *history, const saved_recorder *saved)
-{
-    const quern__recorders list = list_at(history, saved->list);
-    assert(list.items != NULL && saved->index < list.count); /* a list of recorders never shrinks */
-    quern_commands *commands = list.items[saved->index];
-    return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
-}
-
 static quern_result rebuild_recorder(commands_reader *reader, struct quern__rebuilt_recorder *out_rebuilt)
 {
     saved_recorder saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     quern_commands *commands = &out_rebuilt->commands;
     quern_result result = QUERN_OK;
-    out_rebuilt->target = target_of(reader->history, &saved);
-    for (uint32_t i = 0; i < saved.stream_count && result == QUERN_OK; i++)
-        result = rebuild_stream(reader, commands);
-    if (result != QUERN_OK) return result;
+    const quern__recorders list = list_at(reader->history, saved.list);
+    assert(list.items != NULL && saved.index < list.count); /* a list of recorders never shrinks */
+    out_rebuilt->target = list.items[saved.index];
+    if (saved.is_accumulator != 0) out_rebuilt->target = &out_rebuilt->target->accumulator->recorder;
+    for (uint32_t i = 0; i < saved.stream_count; i++) {
+        saved_stream stream;
+        quern__read(&reader->bytes, &stream, sizeof stream);
+        quern__playback_begin(commands, &stream.origin);
+        for (uint32_t k = 0; k < stream.batch_count && result == QUERN_OK; k++)
+            result = rebuild_batch(reader, commands);
+        if (result != QUERN_OK) return result;
+        commands->open->create_count = stream.create_count;
+        /* Playback must look up the entities again: no structural version equals UINT64_MAX. */
+        commands->open->structure_version = UINT64_MAX;
+    }
     if (saved.is_open == 0) quern__commands_close(commands);
     commands->callback_thread = saved.is_held != 0 ? quern__this_thread() : NULL;
     commands->failed = (quern_result)saved.failed;
@@ -321,7 +328,7 @@ static size_t rebuilt_bytes(uint32_t count)
     return count * sizeof(struct quern__rebuilt_recorder);
 }
 
-quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot)
+static quern_result prepare_commands(quern__history *history, const quern__snapshot *snapshot)
 {
     if (snapshot->commands == 0) return QUERN_OK;
     quern__storage *storage = &history->world->storage;
@@ -341,7 +348,7 @@ quern_result quern__prepare_commands(quern__history *history, const quern__snaps
     return result;
 }
 
-void quern__undo_commands(quern__history *history)
+static void undo_commands(quern__history *history)
 {
     const quern_allocator *allocator = &history->world->storage.allocator;
     for (uint32_t i = 0; i < history->rebuilt_count; i++)
@@ -352,7 +359,7 @@ void quern__undo_commands(quern__history *history)
     history->rebuilt_count = 0;
 }
 
-void quern__restore_commands(quern__history *history)
+static void restore_commands(quern__history *history)
 {
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
@@ -377,216 +384,72 @@ void quern__restore_commands(quern__history *history)
         memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
         memcpy(&made->streams, &old.streams, sizeof old.streams);
     }
-    quern__undo_commands(history);
+    undo_commands(history);
 }
 
 /* ------------------------------------------------------------------------------------------- events */
 
-/* Saves and restores the waiting events of a world and the positions of their readers. Batches keep
- * their numbers and sizes. */
-
-typedef struct saved_channel {
-    uint64_t first_number, lost_count;
-    uint32_t batch_count, reader_count;
-} saved_channel;
-
-typedef struct saved_reader {
-    uint64_t identity, cursor, lost_count, has_batch;
-} saved_reader;
+/* Values that hooks must copy have pages of their own; core/events/event_saved.c writes everything else. */
+static bool has_hooks(const quern__channel *channel)
+{
+    return quern__hooks_exist(&channel->type.hooks);
+}
 
 static uint32_t channel_count(const quern_world *world)
 {
     return world->events != NULL ? world->events->channels.count : 0;
 }
 
-static uint32_t waiting_count(const quern__channel *channel)
+static quern_result save_event_values(quern__history *history, quern__value_pages *out_pages)
 {
-    return channel->batches.count - channel->head;
-}
-
-/* Whether the values of the channel are copied by hooks into pages of their own. Other values are
- * written as bytes. */
-static bool has_hooks(const quern__channel *channel)
-{
-    return quern__hooks_exist(&channel->type.hooks);
-}
-
-static quern_result check_hooks(const quern__channel *channel)
-{
-    const quern_hooks *hooks = &channel->type.hooks;
-    if (hooks->copy != NULL || (hooks->move == NULL && hooks->destroy == NULL)) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "events of type '%s' are waiting, and the type has a move or destroy hook and no copy hook, so a "
-        "snapshot cannot copy them: add a copy hook, or save after all readers have seen the events",
-        channel->type.name);
-}
-
-/* -------------------------------------------------------------------------------------------- saving */
-
-static void write_readers(const quern__channel *channel, quern__byte_writer *writer)
-{
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count,
-                                    reader->has_batch};
-        quern__write(writer, &saved, sizeof saved);
-    }
-}
-
-void quern__events_write(const quern_world *world, quern__byte_writer *writer)
-{
-    quern__write_u64(writer, channel_count(world));
+    const quern_world *world = history->world;
+    uint32_t page_count = 0;
     for (uint32_t i = 0; i < channel_count(world); i++) {
         const quern__channel *channel = world->events->channels.items[i];
-        saved_channel saved = {.first_number = channel->first_number,
-                               .lost_count = channel->lost_count,
-                               .batch_count = waiting_count(channel)};
-        for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-            saved.reader_count++;
-        quern__write(writer, &saved, sizeof saved);
-        write_readers(channel, writer);
-        for (uint32_t k = channel->head; k < channel->batches.count; k++) {
-            const quern__event_batch *batch = &channel->batches.items[k];
-            quern__write_u64(writer, batch->count);
-            if (!has_hooks(channel))
-                quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
-        }
+        const quern_hooks *hooks = &channel->type.hooks;
+        const uint32_t count = channel->batches.count - channel->head;
+        if (!has_hooks(channel) || count == 0) continue;
+        if (hooks->copy == NULL && (hooks->move != NULL || hooks->destroy != NULL))
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "events of type '%s' are waiting, and the type has a move or destroy hook "
+                               "and no copy hook, so a "
+                               "snapshot cannot copy them: add a copy hook, or save after all readers have "
+                               "seen the events",
+                               channel->type.name);
+        page_count += count;
     }
-}
-
-static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
-{
-    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
-        const quern__event_batch *batch = &channel->batches.items[i];
-        const quern__page page =
-            quern__page_allocate(&history->store, (size_t)batch->count * channel->stride_bytes);
-        if (page == 0) return quern__history_fail_memory("waiting events");
-        *(*next)++ = page;
-        quern__page_entry *entry = &history->store.pages.items[page];
-        quern__type_copy(&channel->type, entry->memory, batch->values, batch->count);
-        entry->type = &channel->type;
-        entry->value_count = batch->count;
+    if (page_count == 0) return QUERN_OK;
+    if (!allocate_value_pages(history, page_count, out_pages))
+        return quern__history_fail_memory("waiting events");
+    quern__page *next = quern__pages_in(history, out_pages->list);
+    for (uint32_t i = 0; i < channel_count(world); i++) {
+        const quern__channel *channel = world->events->channels.items[i];
+        for (uint32_t k = channel->head; has_hooks(channel) && k < channel->batches.count; k++) {
+            const quern__event_batch *batch = &channel->batches.items[k];
+            const quern__page page =
+                quern__page_allocate(&history->store, (size_t)batch->count * channel->stride_bytes);
+            if (page == 0) return quern__history_fail_memory("waiting events");
+            *next++ = page;
+            quern__page_entry *entry = &history->store.pages.items[page];
+            quern__type_copy(&channel->type, entry->memory, batch->values, batch->count);
+            entry->type = &channel->type;
+            entry->value_count = batch->count;
+        }
     }
     return QUERN_OK;
 }
 
-quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages)
+/* Precondition: the batches were restored. */
+static void restore_event_values(const quern__history *history, const quern__value_pages *pages)
 {
-    uint32_t page_count = 0;
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
+    const quern__page *next = quern__pages_in(history, pages->list);
+    for (uint32_t i = 0; i < channel_count(history->world); i++) {
         const quern__channel *channel = history->world->events->channels.items[i];
-        if (!has_hooks(channel) || waiting_count(channel) == 0) continue;
-        result = check_hooks(channel);
-        page_count += waiting_count(channel);
-    }
-    if (result != QUERN_OK || page_count == 0) return result;
-    if (!quern__value_pages_allocate(history, page_count, out_pages))
-        return quern__history_fail_memory("waiting events");
-    quern__page *next = quern__pages_in(history, out_pages->list);
-    for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
-        const quern__channel *channel = history->world->events->channels.items[i];
-        if (has_hooks(channel)) result = copy_channel(history, channel, &next);
-    }
-    return result;
-}
-
-/* -------------------------------------------------------------------------------------------- reserving */
-
-/* Reserves blocks for the batches. Advances the reader past the batches. Returns false if out of memory. */
-static bool reserve_blocks(const quern__channel *channel, uint32_t batch_count, quern__event_block **blocks,
-                           quern__byte_reader *reader)
-{
-    quern__event_packing packing = {.blocks = blocks};
-    for (uint32_t i = 0; i < batch_count; i++) {
-        const size_t bytes = (size_t)quern__read_u64(reader) * channel->stride_bytes;
-        if (!has_hooks(channel)) quern__read_in_place(reader, bytes);
-        if (!quern__packing_reserve(&packing, channel->world, bytes)) return false;
-    }
-    return true;
-}
-
-quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
-                                   quern__byte_reader *reader)
-{
-    const uint32_t count = (uint32_t)quern__read_u64(reader);
-    bool has_room = true;
-    *blocks = NULL;
-    for (uint32_t i = 0; i < count && has_room; i++) {
-        quern__channel *channel = world->events->channels.items[i];
-        saved_channel saved;
-        quern__read(reader, &saved, sizeof saved);
-        quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
-        has_room =
-            reserve_blocks(channel, saved.batch_count, blocks, reader) &&
-            quern__array_reserve(&channel->world->storage.allocator, &channel->batches, saved.batch_count);
-    }
-    if (has_room && world->events != NULL)
-        has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
-    return has_room ? QUERN_OK : quern__history_fail_memory("waiting events");
-}
-
-/* ---------------------------------------------------------------------------------------- restoring */
-
-/* Restores the readers of a channel. Readers that are newer than the snapshot have seen none of the
- * waiting events. */
-static void restore_readers(const quern__channel *channel, uint32_t count, quern__byte_reader *bytes)
-{
-    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        reader->cursor = channel->first_number;
-        reader->has_batch = false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        saved_reader saved;
-        quern__read(bytes, &saved, sizeof saved);
-        quern_event_reader *reader = channel->readers;
-        while (reader != NULL && reader->identity != saved.identity)
-            reader = reader->next;
-        if (reader == NULL) continue;
-        reader->cursor = saved.cursor;
-        reader->lost_count = saved.lost_count;
-        reader->has_batch = saved.has_batch != 0;
-    }
-}
-
-/* The source of saved values and the reserved blocks for them. */
-typedef struct values_source {
-    const quern__history *history;
-    const quern__page *next_page;
-    quern__event_block **blocks;
-    quern__byte_reader *reader;
-} values_source;
-
-static void restore_batches(quern__channel *channel, uint32_t batch_count, values_source *source)
-{
-    quern__event_packing packing = {.blocks = source->blocks};
-    for (uint32_t i = 0; i < batch_count; i++) {
-        const uint32_t count = (uint32_t)quern__read_u64(source->reader);
-        char *values = quern__packing_append(&packing, channel, count);
-        if (!has_hooks(channel))
-            quern__read(source->reader, values, (size_t)count * channel->stride_bytes);
-        else
-            quern__type_copy(&channel->type, values,
-                             quern__page_memory(&source->history->store, *source->next_page++), count);
-    }
-}
-
-/* Restores all channels. Channels that are newer than the snapshot become empty. */
-void quern__events_restore(quern__history *history, const quern__value_pages *pages,
-                           quern__byte_reader *reader)
-{
-    const quern_world *world = history->world;
-    values_source source = {history, quern__pages_in(history, pages->list), &history->event_blocks, reader};
-    const uint32_t count = (uint32_t)quern__read_u64(reader);
-    for (uint32_t i = 0; i < channel_count(world); i++) {
-        quern__channel *channel = world->events->channels.items[i];
-        saved_channel saved = {.first_number = quern__channel_end(channel)};
-        quern__channel_drop_all(channel);
-        if (i < count) quern__read(reader, &saved, sizeof saved);
-        channel->first_number = saved.first_number;
-        channel->lost_count = saved.lost_count;
-        restore_readers(channel, saved.reader_count, reader);
-        restore_batches(channel, saved.batch_count, &source);
+        for (uint32_t k = channel->head; has_hooks(channel) && k < channel->batches.count; k++) {
+            const quern__event_batch *batch = &channel->batches.items[k];
+            quern__type_copy(&channel->type, batch->values, quern__page_memory(&history->store, *next++),
+                             batch->count);
+        }
     }
 }
 
@@ -612,26 +475,19 @@ typedef struct saved_subscription {
     uint64_t copy_bytes, old_bytes; /* bytes of the blocks, and of the old values */
 } saved_subscription;
 
-static quern_result check_subscription(const quern__subscription *subscription)
+static quern_result check_reactions(const quern__storage *storage)
 {
-    if (subscription->taken_block_count == 0 &&
-        (subscription->removed.count == 0 || !subscription->removed.calls_hooks))
-        return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "removed rows are pending for reactions, and their values have hooks, so a snapshot "
-                       "cannot copy them: run the reactions first (quern_world_react, or run a frame)");
-}
-
-quern_result quern__reactions_check_savable(const quern__storage *storage)
-{
-    quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         for (const quern__subscription *subscription =
                  quern__first_subscription(storage->archetypes.items[i]);
-             subscription != NULL && result == QUERN_OK;
-             subscription = quern__next_subscription(subscription))
-            result = check_subscription(subscription);
-    return result;
+             subscription != NULL; subscription = quern__next_subscription(subscription))
+            if (subscription->taken_block_count > 0 ||
+                (subscription->removed.count > 0 && subscription->removed.calls_hooks))
+                return quern__fail(
+                    QUERN_ERROR_INVALID_ARGUMENT,
+                    "removed rows are pending for reactions, and their values have hooks, so a snapshot "
+                    "cannot copy them: run the reactions first (quern_world_react, or run a frame)");
+    return QUERN_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- old values */
@@ -659,7 +515,7 @@ static void read_old_value(void *argument, const quern__old_column *column, char
 /* -------------------------------------------------------------------------------------------- saving */
 
 /* Writes the reactions, then all subscriptions. */
-void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
+static void write_reactions(const quern__storage *storage, quern__byte_writer *writer)
 {
     const quern__reactions *reactions = storage->reactions;
     uint32_t count = 0;
@@ -714,7 +570,7 @@ static quern__subscription *subscription_of(const quern__storage *storage,
     return reaction != NULL ? quern__find_subscription(archetype, reaction) : NULL;
 }
 
-quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
+static quern_result prepare_reactions(quern__storage *storage, quern__archetype *const *archetypes,
                                       quern__byte_reader *reader)
 {
     quern__read_items(reader, (size_t)quern__read_u64(reader), sizeof(saved_reaction));
@@ -732,8 +588,7 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
 
 /* ---------------------------------------------------------------------------------------- restoring */
 
-/* Discards what is pending for all reactions. The row bits are restored with their archetypes. */
-static void clear_reactions(const quern__storage *storage)
+static void restore_reactions(quern__storage *storage, quern__byte_reader *reader)
 {
     quern__reactions *reactions = storage->reactions;
     reactions->is_pending = false;
@@ -749,12 +604,6 @@ static void clear_reactions(const quern__storage *storage)
             subscription->is_pending = false;
         }
     }
-}
-
-void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)
-{
-    quern__reactions *reactions = storage->reactions;
-    clear_reactions(storage);
     for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
         saved_reaction saved;
         quern__read(reader, &saved, sizeof saved);
@@ -784,4 +633,70 @@ void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reade
     for (uint32_t i = 0; i < reactions->list.count; i++)
         if (reactions->list.items[i] != NULL && !reactions->list.items[i]->is_in_frame)
             quern__reaction_add_present(reactions->list.items[i], NULL);
+}
+
+/* -------------------------------------------------------------------------------------------- all of it */
+
+/* One page has the changes not yet reported to reactions, the waiting events, and some numbers. Waiting commands have a
+ * page of their own. */
+
+static void write_world_state(const quern_world *world, quern__byte_writer *writer)
+{
+    write_reactions(&world->storage, writer);
+    (void)quern__events_write(world, false, writer); /* fails only in the portable form */
+    quern__write_u64(writer, world->next_serial);
+    quern__write_u64(writer, world->next_visit);
+    quern__write_u64(writer, world->visit_count);
+}
+
+quern_result quern__build_world_state(quern__history *history, quern__snapshot *snapshot)
+{
+    const quern_world *world = history->world;
+    quern_result result = check_reactions(&world->storage);
+    if (result == QUERN_OK) result = save_event_values(history, &snapshot->event_values);
+    if (result != QUERN_OK) return result;
+    quern__byte_writer measure = {.capacity = SIZE_MAX};
+    write_world_state(world, &measure);
+    snapshot->world_state = quern__page_allocate(&history->store, measure.count);
+    if (snapshot->world_state == 0) return quern__history_fail_memory("pending reactions and events");
+    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->world_state);
+    write_world_state(world, &writer);
+    assert(!writer.has_failed);
+    return build_commands(history, snapshot);
+}
+
+quern_result quern__prepare_world_state(quern__history *history, const quern__snapshot *snapshot,
+                                        quern__archetype *const *archetypes)
+{
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->world_state);
+    quern_result result = prepare_reactions(&history->world->storage, archetypes, &reader);
+    const quern__event_reading events = {
+        .world = history->world, .bytes = &reader, .blocks = &history->event_blocks};
+    if (result == QUERN_OK && quern__events_prepare(&events) != QUERN_OK)
+        result = quern__history_fail_memory("waiting events");
+    return result == QUERN_OK ? prepare_commands(history, snapshot) : result;
+}
+
+void quern__undo_world_state(quern__history *history)
+{
+    quern__packing_undo(history->world, &history->event_blocks);
+    undo_commands(history);
+}
+
+void quern__restore_world_state(quern__history *history, const quern__snapshot *snapshot)
+{
+    quern_world *world = history->world;
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->world_state);
+    restore_reactions(&world->storage, &reader);
+    quern__events_restore(
+        &(quern__event_reading){.world = world, .bytes = &reader, .blocks = &history->event_blocks});
+    restore_event_values(history, &snapshot->event_values);
+    world->next_serial = quern__read_u64(&reader);
+    world->next_visit = (uint32_t)quern__read_u64(&reader);
+    world->visit_count = quern__read_u64(&reader);
+    assert(!reader.has_failed);
+    restore_commands(history);
+    world->restore_count++;
+    for (quern__query *query = world->storage.first_query; query != NULL; query = query->next)
+        if (query->world != NULL) query->seen_version = 0;
 }

@@ -110,7 +110,8 @@ uint32_t quern__processor_count(void)
 
 #if QUERN__HAS_MEMBARRIER
 
-/* Pairs with the compiler-only fences of other threads; see search.c. */
+/* Pairs with the compiler-only fences of other threads; see search.c. Linux makes the call a full fence of the caller, too;
+ * the fence before it is for emulations of Linux. */
 void quern__fence_all_threads(void)
 {
     atomic_thread_fence(memory_order_seq_cst);

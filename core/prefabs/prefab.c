@@ -72,8 +72,9 @@ static uint32_t new_offset(const quern__type_change *change, uint32_t offset_byt
         const quern_field *from = &conversion->source->fields[conversion->pairs[p].source];
         const quern_field *to = &conversion->target->fields[conversion->pairs[p].target];
         const uint32_t count = from->count < to->count ? from->count : to->count;
-        if (from->type == QUERN_FIELD_ENTITY && offset_bytes >= from->offset_bytes &&
-            offset_bytes < from->offset_bytes + count * sizeof(quern_entity))
+        if ((from->type == QUERN_FIELD_ENTITY || from->type == QUERN_FIELD_LIST) &&
+            offset_bytes >= from->offset_bytes &&
+            offset_bytes < from->offset_bytes + count * quern__field_bytes(from->type))
             return to->offset_bytes + (offset_bytes - from->offset_bytes);
     }
     return UINT32_MAX;

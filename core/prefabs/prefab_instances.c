@@ -9,6 +9,7 @@
 
 #include "core/prefabs/prefab_internal.h"
 
+#include "core/base/list_internal.h"
 #include "core/storage/change.h"
 
 /* -------------------------------------------------------------------------------------------- values */
@@ -132,6 +133,21 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
     }
 }
 
+/* Writes a handle into the list at `at`, which gets a block of its own. Without memory for it, the handle stays null, which
+ * is reported: instances are put into the world when nothing may fail any more. */
+static QUERN__NO_INLINE void write_list(const quern__prefab_field *field, char *at, quern_entity handle)
+{
+    quern_list list;
+    memcpy(&list, at, sizeof list);
+    char *items = quern_list_write(&list, field->element);
+    if (items == NULL) {
+        quern__report_failure();
+        return;
+    }
+    memcpy(items + field->list_offset_bytes, &handle, sizeof handle);
+    memcpy(at, &list, sizeof list);
+}
+
 /* Replaces captured handles of members by the handles of the instance's own members. Handles in overridden values are
  * not replaced. */
 static inline void write_fields(const quern__instances *it, const group_rows *rows)
@@ -150,7 +166,10 @@ static inline void write_fields(const quern__instances *it, const group_rows *ro
             rows->handles + (size_t)instance_of_first(rows, field->row) * member_count + field->member;
         for (uint32_t i = first_row_of(rows, field->row); i < rows->count;
              i += width, handle += member_count)
-            memcpy(values + i * bytes, handle, sizeof *handle);
+            if (QUERN__LIKELY(field->element == 0))
+                memcpy(values + i * bytes, handle, sizeof *handle);
+            else
+                write_list(field, values + i * bytes, *handle);
     }
 }
 

@@ -32,10 +32,12 @@ typedef struct quern__prefab_column {
 } quern__prefab_column;
 
 typedef struct quern__prefab_field {
-    uint32_t column;       /* index of the column in the group */
-    uint32_t row;          /* index of the row in the group */
-    uint32_t offset_bytes; /* offset in the value */
-    uint32_t member;       /* the field holds the handle of this member */
+    uint32_t column;            /* index of the column in the group */
+    uint32_t row;               /* index of the row in the group */
+    uint32_t offset_bytes;      /* offset in the value: of the handle, or of the list that has it */
+    uint32_t member;            /* the field holds the handle of this member */
+    uint32_t element;           /* of the list (list.h); 0: the handle is in no list */
+    uint32_t list_offset_bytes; /* offset of the handle in the elements of the list */
 } quern__prefab_field;
 
 typedef struct quern__prefab_group {
@@ -280,5 +282,8 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
 
 /* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot, or is none of the world. */
 quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot);
+
+/* Implements quern_prefab_capture, without its line in the log. */
+quern_result quern__prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab);
 
 #endif

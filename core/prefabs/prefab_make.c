@@ -11,6 +11,7 @@
 
 #include "core/base/containers.h"
 #include "core/storage/change.h"
+#include "core/storage/list_values.h"
 #include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 
@@ -427,29 +428,80 @@ static quern_result place_columns(prefab_capture *it)
 
 /* ------------------------------------------------------------------------------------- values, fields */
 
+/* Lists a handle if it stands for a member. handle: its address; each instance writes its own there. */
+static quern_result note_field(prefab_capture *it, const quern__type *type, const quern_field *field,
+                               quern__prefab_field found, char *handle)
+{
+    quern__prefab *prefab = it->prefab;
+    quern_entity entity; /* by memcpy, since fields need not be aligned */
+    memcpy(&entity, handle, sizeof entity);
+    const quern_result result = it->source->find_member(it, entity, type, field, &found.member);
+    if (result != QUERN_OK || found.member == QUERN_NO_MEMBER) return result;
+    memset(handle, 0, sizeof entity);
+    if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
+        return prefab_capture_fail_memory();
+    prefab->fields.items[prefab->fields.count++] = found;
+    return QUERN_OK;
+}
+
+/* Lists the handles in an array, or in the k-th handle field of structs in a list. */
+static quern_result note_fields(prefab_capture *it, const quern__type *type, const quern_field *field,
+                                quern__prefab_field found, char *items, uint32_t count)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = note_field(it, type, field, found, items);
+        items += sizeof(quern_entity);
+        if (found.element == 0)
+            found.offset_bytes += (uint32_t)sizeof(quern_entity);
+        else
+            found.list_offset_bytes += (uint32_t)sizeof(quern_entity);
+    }
+    return result;
+}
+
+/* Lists the handles in a list, which gets a block of its own. */
+static quern_result note_list(prefab_capture *it, const quern__type *type, const quern_field *field,
+                              quern__prefab_field found, char *at)
+{
+    const quern_element *element = field->element;
+    quern_list list;
+    memcpy(&list, at, sizeof list);
+    if (list.count == 0 || (element->type != 0 && element->type != QUERN_FIELD_ENTITY)) return QUERN_OK;
+    found.element = quern__field_element(field);
+    char *items = quern_list_write(&list, found.element);
+    if (items == NULL) return prefab_capture_fail_memory();
+    memcpy(at, &list, sizeof list);
+    if (element->type == QUERN_FIELD_ENTITY) return note_fields(it, type, field, found, items, list.count);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < list.count && result == QUERN_OK; i++)
+        for (uint32_t k = 0; k < element->field_count && result == QUERN_OK; k++) {
+            const quern_field *part = &element->fields[k];
+            if (part->type != QUERN_FIELD_ENTITY) continue;
+            found.list_offset_bytes = i * element->size_bytes + part->offset_bytes;
+            result = note_fields(it, type, field, found, items + found.list_offset_bytes, part->count);
+        }
+    return result;
+}
+
 /* Lists the handles in a value of the prefab that stand for members. */
 static quern_result find_fields(prefab_capture *it, const quern__prefab_column *column,
                                 quern__prefab_field found)
 {
-    quern__prefab *prefab = it->prefab;
     char *value = column->values + (size_t)found.row * column->size_bytes;
-    for (uint32_t i = 0; i < column->type->field_count; i++) {
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < column->type->field_count && result == QUERN_OK; i++) {
         const quern_field *field = &column->type->fields[i];
-        for (uint32_t k = 0; field->type == QUERN_FIELD_ENTITY && k < field->count; k++) {
-            found.offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
-            quern_entity entity; /* by memcpy, since fields need not be aligned */
-            memcpy(&entity, value + found.offset_bytes, sizeof entity);
-            const quern_result result =
-                it->source->find_member(it, entity, column->type, field, &found.member);
-            if (result != QUERN_OK) return result;
-            if (found.member == QUERN_NO_MEMBER) continue;
-            memset(value + found.offset_bytes, 0, sizeof entity); /* each instance writes its own handle */
-            if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
-                return prefab_capture_fail_memory();
-            prefab->fields.items[prefab->fields.count++] = found;
+        found.offset_bytes = field->offset_bytes;
+        if (field->type == QUERN_FIELD_ENTITY)
+            result = note_fields(it, column->type, field, found, value + found.offset_bytes, field->count);
+        for (uint32_t k = 0; field->type == QUERN_FIELD_LIST && k < field->count && result == QUERN_OK;
+             k++) {
+            found.offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_list);
+            result = note_list(it, column->type, field, found, value + found.offset_bytes);
         }
     }
-    return QUERN_OK;
+    return result;
 }
 
 /* Lists the handles that name members, row by row. */
@@ -646,18 +698,24 @@ static const prefab_source tree = {.value = captured_value,
                                    .list_toggles = list_toggles,
                                    .list_links = prefab_capture_list_links};
 
+quern_result quern__prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern_result result = quern__entities_check(&world->storage.entities, root);
+    if (result != QUERN_OK) return result;
+    prefab_capture it = {
+        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
+    result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
+    return prefab_capture_finish(&it, result, out_prefab);
+}
+
 quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(out_prefab);
-    const quern_allocator *allocator = &world->storage.allocator;
-    quern_result result = quern__entities_check(&world->storage.entities, root);
-    if (result != QUERN_OK) return quern__in_call(result, __func__);
-    prefab_capture it = {
-        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
-    result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
-    result = prefab_capture_finish(&it, result, out_prefab);
-    if (result == QUERN_OK && !quern__prefab_is_enabled(it.prefab, &world->storage))
+    const quern_result result = quern__prefab_capture(world, root, out_prefab);
+    if (result == QUERN_OK &&
+        !quern__prefab_is_enabled(quern__prefabs_find(&world->storage, *out_prefab), &world->storage))
         quern__log(
             QUERN_LOG_INFO,
             "quern_prefab_capture: entity %u:%u is disabled, so instances of prefab %u will be, too: "

@@ -397,3 +397,21 @@ quern_result quern_prefab_spawn(quern_world *world, quern_prefab prefab, const q
     QUERN__ENTER_UNLOCKED(world);
     return quern__in_call(spawn_many(world, prefab, 1, def, out_root, NULL), __func__);
 }
+
+/* Captures the tree only to spawn it once. */
+quern_result quern_entity_clone(quern_world *world, quern_entity entity, const quern_spawn_def *def,
+                                quern_entity *out_root)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    quern_prefab prefab;
+    quern_result result = quern__prefab_capture(world, entity, &prefab);
+    if (result == QUERN_OK) {
+        quern__storage *storage = &world->storage;
+        const quern_spawn_def beside = {
+            .parent =
+                quern__entity_of_link(storage, quern__parent_slot(storage, quern_entity_index(entity)))};
+        result = spawn_many(world, prefab, 1, def != NULL ? def : &beside, out_root, NULL);
+        quern__prefabs_remove(storage, prefab);
+    }
+    return quern__in_call(result, __func__);
+}

@@ -649,6 +649,33 @@ uint64_t quern__target_count(const quern__query *query)
     return count;
 }
 
+bool quern_query_matches(quern_query *query, quern_entity entity)
+{
+    QUERN__NEED_OR(query, false);
+    const quern__entities *entities = &query->storage->entities;
+    if (quern__world_check_unlocked(query->world, __func__) != QUERN_OK ||
+        quern__in_call(quern__query_refresh(query), __func__) != QUERN_OK)
+        return false;
+    const quern__record *record = quern__entities_find(entities, entity);
+    if (record == NULL) {
+        quern__in_call(quern__entities_check(entities, entity), __func__);
+        return false;
+    }
+    const quern__archetype *archetype = quern__storage_archetype_of(query->storage, record);
+    const uint32_t match = find_match(query, archetype);
+    if (match == UINT32_MAX) return false;
+    const quern__target *target = query->target;
+    if (target != NULL && (quern__entities_find(entities, target->entity) == NULL ||
+                           !quern__relation_has_target(target->relation, quern_entity_index(entity),
+                                                       quern_entity_index(target->entity))))
+        return false;
+    if (!query->selects_rows) return true;
+    const quern__run_shape *shape = &archetype->shape;
+    return quern__rows_count_range(query, &query->matches.items[match],
+                                   quern__chunk_index_at(shape, record->location),
+                                   quern__location_row(shape, record->location), 1) > 0;
+}
+
 quern_result quern_query_set_target(quern_query *query, quern_entity target)
 {
     QUERN__NEED(query);

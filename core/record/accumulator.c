@@ -63,10 +63,10 @@ COMBINERS(f64, double, double)
         [QUERN_FIELD_I8] = verb##_i8, [QUERN_FIELD_U8] = verb##_u8, [QUERN_FIELD_I16] = verb##_i16,     \
         [QUERN_FIELD_U16] = verb##_u16, [QUERN_FIELD_I32] = verb##_i32, [QUERN_FIELD_U32] = verb##_u32, \
         [QUERN_FIELD_I64] = verb##_i64, [QUERN_FIELD_U64] = verb##_u64, [QUERN_FIELD_F32] = verb##_f32, \
-        [QUERN_FIELD_F64] = verb##_f64, [QUERN_FIELD_TEXT] = NULL                                       \
+        [QUERN_FIELD_F64] = verb##_f64, [QUERN_FIELD_LIST] = NULL                                       \
     }
 
-enum { READY_MADE_COUNT = 3, NUMBER_TYPE_COUNT = QUERN_FIELD_TEXT + 1 };
+enum { READY_MADE_COUNT = 3, NUMBER_TYPE_COUNT = QUERN_FIELD_LIST + 1 };
 
 static quern__number_combiner *const ready_made[READY_MADE_COUNT][NUMBER_TYPE_COUNT] = {
     BY_NUMBER(sum), BY_NUMBER(min), BY_NUMBER(max)};

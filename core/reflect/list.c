@@ -466,10 +466,10 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     const uint32_t index = quern__component_index(found.component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, found.record);
     quern__rows_before_write(archetype, found.record->location, 1, index);
-    (void)quern__value_set_text(world, &found.path, value, text);
+    result = quern__value_set_text(world, &found.path, value, text); /* fails only in lists */
     quern__rows_written(archetype, found.record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
-    return QUERN_OK;
+    return quern__in_call(result, function);
 }
 
 quern_result quern_entity_set_text(quern_world *world, quern_entity entity, const char *path,

@@ -67,6 +67,61 @@ static quern_result fail_unknown(const quern_type_info *type, const char *text)
                        text, list, strlen(list) == sizeof list - 1 ? "..." : "", suggestion.text);
 }
 
+/* Fields that stand for the elements of a list of numbers, handles or strings. */
+#define ELEMENT(kind) [kind] = {.name = "", .type = (kind), .count = 1}
+static const quern_field element_fields[] = {
+    ELEMENT(QUERN_FIELD_BOOL),  ELEMENT(QUERN_FIELD_I8),  ELEMENT(QUERN_FIELD_U8),
+    ELEMENT(QUERN_FIELD_I16),   ELEMENT(QUERN_FIELD_U16), ELEMENT(QUERN_FIELD_I32),
+    ELEMENT(QUERN_FIELD_U32),   ELEMENT(QUERN_FIELD_I64), ELEMENT(QUERN_FIELD_U64),
+    ELEMENT(QUERN_FIELD_F32),   ELEMENT(QUERN_FIELD_F64), ELEMENT(QUERN_FIELD_ENTITY),
+    ELEMENT(QUERN_FIELD_STRING)};
+
+/* Returns the list that the text names with an element: "items[3]", "items[3].count". */
+static const quern_field *find_list(const quern_type_info *type, const char *text)
+{
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern_field *field = &type->fields[i];
+        const size_t bytes = strlen(field->name);
+        if (field->type == QUERN_FIELD_LIST && field->count == 1 &&
+            strncmp(field->name, text, bytes) == 0 && text[bytes] == '[')
+            return field;
+    }
+    return NULL;
+}
+
+/* Finds the element of a list, or the field of an element, that a path names. */
+static quern_result find_in_list(const quern_type_info *type, const quern_field *list, const char *text,
+                                 quern__path *out_path)
+{
+    const char *index = text + strlen(list->name) + 1, *end = strchr(index, ']');
+    const bool is_struct = list->element->type == 0;
+    uint64_t number = 0;
+    if (end == NULL || (end[1] != '\0' && end[1] != '.') ||
+        quern__digits_read(index, (size_t)(end - index), 10, UINT32_MAX, &number) != QUERN__NUMBER_OK)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%.63s': '%s' of '%s' is a list: name an element as %s[0]", text, list->name,
+                           type->name, list->name);
+    if (is_struct != (end[1] == '.'))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           is_struct
+                               ? "'%.63s': elements of '%s' are structs: name a field of one, such as '%s'"
+                               : "'%.63s': elements of '%s' have no fields: leave out what follows ']'%s",
+                           text, list->name, is_struct ? list->element->fields[0].name : "");
+    quern_result result = QUERN_OK;
+    if (is_struct) {
+        const quern_type_info structs = {
+            .name = list->name, .fields = list->element->fields, .field_count = list->element->field_count};
+        result = quern__path_find(&structs, end + 2, out_path);
+    } else {
+        *out_path = (quern__path){.field = &element_fields[list->element->type], .count = 1};
+    }
+    out_path->type = type;
+    out_path->text = text;
+    out_path->list = list;
+    out_path->list_index = (uint32_t)number;
+    return result;
+}
+
 /* The name of a field may end like an element, as in "points[0]", so the whole text is tried as a name first. */
 quern_result quern__path_find(const quern_type_info *type, const char *text, quern__path *out_path)
 {
@@ -75,6 +130,9 @@ quern_result quern__path_find(const quern_type_info *type, const char *text, que
     const quern_field *field = find_field(type, text, bytes);
     if (field != NULL) bracket = NULL;
     if (bracket != NULL) field = find_field(type, text, (size_t)(bracket - text));
+    const quern_field *list =
+        field == NULL || field->type == QUERN_FIELD_LIST ? find_list(type, text) : NULL;
+    if (list != NULL) return find_in_list(type, list, text, out_path);
     if (field == NULL) return fail_unknown(type, text);
     const bool is_array = field->count > 1 && field->type != QUERN_FIELD_TEXT;
     *out_path = (quern__path){.type = type,

@@ -56,7 +56,8 @@ quern__number_state quern__number_read(quern_field_type type, const char *text, 
 quern__number_state quern__digits_read(const char *text, size_t bytes, uint32_t base, uint64_t limit,
                                        uint64_t *out_number);
 
-/* Paths of fields: "velocity.x", "points[2]". They name a field of a type, or one element of an array. */
+/* Paths of fields: "velocity.x", "points[2]". They name a field of a type, one element of an array or of a list, or a
+ * field of a struct in a list: "items[3].count". */
 
 typedef struct quern__path {
     const quern_type_info *type;
@@ -65,6 +66,9 @@ typedef struct quern__path {
     uint32_t first;   /* index of the first element */
     uint32_t count;   /* number of elements: 1, or all elements of an array */
     bool is_array;    /* whether the path names a whole array; texts of its value are in brackets */
+    /* The list into which the path leads; NULL: into none. Then `field` is of an element. */
+    const quern_field *list;
+    uint32_t list_index; /* of the element; the list of a value may be shorter */
 } quern__path;
 
 /* Finds the field that a path names. Errors: INVALID_ARGUMENT, with a message that names the valid fields or

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/reflect/reflect_internal.h"
+#include "core/storage/list_values.h"
 #include "core/storage/type_internal.h"
 
 #include <quern/reflect.h>
@@ -60,12 +61,74 @@ static const char *name_of(const quern_field *field, uint64_t bits)
     return NULL;
 }
 
+static quern_list list_at(const void *value, const quern_field *field)
+{
+    quern_list list; /* by memcpy: fields need not be aligned */
+    memcpy(&list, (const char *)value + field->offset_bytes, sizeof list);
+    return list;
+}
+
+static quern_result check_index(const quern__path *path, const quern_list *list)
+{
+    if (path->list_index < list->count) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "'%.63s': the list '%s' of '%s' has %u elements: name one from 0 on", path->text,
+                       path->list->name, path->type->name, list->count);
+}
+
+/* Prints a whole list. Only elements without white space have a text that can be read again. */
+static void print_list(const quern_world *world, const quern_field *field, const quern_list *list,
+                       quern__printer *printer)
+{
+    const quern_field_type type = field->element->type;
+    if (type == 0 || type == QUERN_FIELD_STRING) {
+        char text[48];
+        const int bytes = snprintf(text, sizeof text, "%u %s%s", list->count,
+                                   type == 0 ? "element" : "string", list->count == 1 ? "" : "s");
+        quern__print_bytes(printer, text, (size_t)bytes);
+        return;
+    }
+    quern__print_bytes(printer, "[", 1);
+    for (uint32_t i = 0; i < list->count; i++) {
+        char text[QUERN__NUMBER_BYTES];
+        const uint64_t bits =
+            quern__field_load(type, (const char *)list->items + (size_t)i * quern__field_bytes(type));
+        if (i > 0) quern__print_bytes(printer, ", ", 2);
+        if (type == QUERN_FIELD_ENTITY)
+            quern__handle_print(world, (quern_entity){bits}, false, printer);
+        else if (type == QUERN_FIELD_BOOL)
+            quern__print_bytes(printer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
+        else
+            quern__print_bytes(printer, text, quern__number_write(type, bits, text));
+    }
+    quern__print_bytes(printer, "]", 1);
+}
+
 quern_result quern__value_print(const quern_world *world, const quern__path *path, const void *value,
                                 quern_sink sink, const char *function)
 {
     quern__printer printer;
     const char *bytes = value;
+    if (path->list != NULL) {
+        const quern_list list = list_at(value, path->list);
+        const quern_result result = check_index(path, &list);
+        if (result != QUERN_OK) return quern__in_call(result, function);
+        bytes = (const char *)list.items +
+                (size_t)path->list_index * quern__list_element_bytes(quern__field_element(path->list));
+    }
     quern__printer_open(&printer, sink);
+    if (quern__field_is_list(path->field->type)) {
+        for (uint32_t i = 0; i < path->count; i++) {
+            quern_list list;
+            memcpy(&list, bytes + offset_of(path, i), sizeof list);
+            if (i > 0) quern__print_bytes(&printer, ", ", 2);
+            if (path->field->type == QUERN_FIELD_LIST)
+                print_list(world, path->field, &list, &printer);
+            else if (list.count > 0)
+                quern__print_bytes(&printer, list.items, list.count);
+        }
+        return quern__printer_close(&printer, function);
+    }
     if (path->field->type == QUERN_FIELD_TEXT) {
         const char *text = bytes + path->field->offset_bytes, *end = memchr(text, '\0', path->field->count);
         quern__print_bytes(&printer, text, end != NULL ? (size_t)(end - text) : path->field->count);
@@ -224,7 +287,7 @@ static quern_result read_array(const quern_world *world, const quern__path *path
 static quern_result check_characters(const quern__path *path, const char *text)
 {
     const size_t bytes = strlen(text);
-    if (bytes >= path->field->count)
+    if (path->field->type == QUERN_FIELD_TEXT && bytes >= path->field->count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' of '%s' has room for %u bytes and a final 0, and the text '%.32s%s' has "
                            "%zu: shorten the text",
@@ -242,9 +305,98 @@ static quern_result check_characters(const quern__path *path, const char *text)
     return QUERN_OK;
 }
 
+/* Parses the elements of a list, "[1, 2, 3]", into a new one. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+static quern_result read_list(const quern_world *world, const quern__path *path, const char *text,
+                              size_t bytes, quern_list *out_list)
+{
+    const quern_element *element = path->field->element;
+    const quern_field field = {
+        .name = path->field->name, .type = element->type, .count = 1, .unit = path->field->unit};
+    quern__path items = {
+        .type = path->type, .field = &field, .text = path->text, .count = 1, .is_array = true};
+    if (element->type == 0 || element->type == QUERN_FIELD_STRING || bytes < 2 || text[0] != '[' ||
+        text[bytes - 1] != ']')
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            element->type == 0 || element->type == QUERN_FIELD_STRING
+                ? "'%s' of '%s' is a list of structs or strings, which no text sets as a whole: set "
+                  "an element alone, as %s[0]"
+                : "'%s' of '%s' is a list: expected its elements in brackets, such as [1, 2, "
+                  "3], or an element alone, as %s[0]",
+            path->text, path->type->name, path->text);
+    const char *at = text + 1, *end = text + bytes - 1;
+    size_t blank_bytes = (size_t)(end - at);
+    const char *blank = at;
+    trim(&items, &blank, &blank_bytes);
+    quern_result result = QUERN_OK;
+    while (blank_bytes > 0 && result == QUERN_OK) {
+        const char *comma = memchr(at, ',', (size_t)(end - at)), *one = at;
+        size_t one_bytes = (size_t)((comma != NULL ? comma : end) - at);
+        uint64_t bits = 0;
+        char stored[sizeof bits];
+        trim(&items, &one, &one_bytes);
+        result = read_element(world, &items, one, one_bytes, &bits);
+        quern__field_store(element->type, stored, bits);
+        if (result == QUERN_OK)
+            result = quern_list_push(out_list, quern__field_bytes(element->type), stored);
+        if (comma == NULL) break;
+        at = comma + 1;
+    }
+    return result;
+}
+
+/* Sets a string or a whole list at `at`. at: NULL to only check the text. */
+static quern_result set_list(const quern_world *world, const quern__path *path, char *at, const char *text)
+{
+    quern_list list = {.count = 0};
+    size_t bytes = strlen(text);
+    quern_result result;
+    if (path->is_array) return fail_array(path);
+    if (path->field->type == QUERN_FIELD_STRING) {
+        quern_string string = {{{0}, 0, 0}};
+        result = check_characters(path, text);
+        if (result == QUERN_OK && at != NULL) result = quern_string_set(&string, text);
+        list = string.list;
+    } else {
+        trim(path, &text, &bytes);
+        result = read_list(world, path, text, bytes, &list);
+    }
+    if (result != QUERN_OK || at == NULL) {
+        quern_list_free(&list);
+        return result;
+    }
+    quern_list old;
+    memcpy(&old, at, sizeof old);
+    memcpy(at, &list, sizeof list);
+    quern_list_free(&old);
+    return QUERN_OK;
+}
+
+/* Sets *value to the element of a list, which may be written then. */
+static quern_result find_element(const quern__path *path, void **value)
+{
+    quern_list list = list_at(*value, path->list);
+    quern_result result = check_index(path, &list);
+    if (result != QUERN_OK) return result;
+    const uint32_t element = quern__field_element(path->list);
+    char *items = quern_list_write(&list, element);
+    if (items == NULL) return QUERN_ERROR_OUT_OF_MEMORY; /* with the message of quern_list_write */
+    memcpy((char *)*value + path->list->offset_bytes, &list, sizeof list);
+    *value = items + (size_t)path->list_index * quern__list_element_bytes(element);
+    return QUERN_OK;
+}
+
 quern_result quern__value_set_text(const quern_world *world, const quern__path *path, void *value,
                                    const char *text)
 {
+    if (path->list != NULL && value != NULL) {
+        /* the text is checked before the list gets a block of its own */
+        quern_result result = quern__value_set_text(world, path, NULL, text);
+        if (result == QUERN_OK) result = find_element(path, &value);
+        if (result != QUERN_OK) return result;
+    }
+    if (quern__field_is_list(path->field->type) && !path->field->is_read_only)
+        return set_list(world, path, value != NULL ? (char *)value + offset_of(path, 0) : NULL, text);
     size_t bytes = strlen(text);
     uint64_t bits = 0;
     if (path->field->is_read_only)

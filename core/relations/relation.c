@@ -23,7 +23,6 @@ static void release_scratch(quern__relations *relations, const quern_allocator *
     memset(&relations->added_pairs, 0, sizeof relations->added_pairs);
     quern__tier_moves_release(&relations->tier_moves, allocator);
     quern__map_release(&relations->moved, allocator);
-    relations->moved = (quern__map){0};
     quern__cascade_release(&relations->cascade, allocator);
 }
 

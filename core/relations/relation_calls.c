@@ -178,12 +178,6 @@ quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quer
     return quern__world_unrelate(world, source, relation, __func__);
 }
 
-static bool has_target(const quern__relation *relation, uint32_t source, uint32_t target)
-{
-    return relation->is_many ? quern__edges_has(&relation->edges, source, target)
-                             : quern__links_target(&relation->links, source) == target;
-}
-
 quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
                                         quern_entity target)
 {
@@ -192,7 +186,8 @@ quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source,
     quern_result result = check(world, source, relation, __func__, &known);
     if (result != QUERN_OK) return result;
     result = check_alive(world, target, "the target");
-    if (result == QUERN_OK && !has_target(known, quern_entity_index(source), quern_entity_index(target)))
+    if (result == QUERN_OK &&
+        !quern__relation_has_target(known, quern_entity_index(source), quern_entity_index(target)))
         result = fail_other_target(&world->storage, known, source, target);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     if (known->is_many)
@@ -269,7 +264,7 @@ quern_entity quern__read_target(quern__related of)
 bool quern__read_has_target(quern__related of, quern_entity target)
 {
     return of.relation != NULL && quern__entities_find(&of.storage->entities, target) != NULL &&
-           has_target(of.relation, of.slot, quern_entity_index(target));
+           quern__relation_has_target(of.relation, of.slot, quern_entity_index(target));
 }
 
 uint32_t quern__read_target_count(quern__related of)

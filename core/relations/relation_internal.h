@@ -408,6 +408,14 @@ static inline quern_entity quern__entity_of_link(const quern__storage *storage, 
     return slot != QUERN__SLOT_NONE ? quern__entity_of_slot(storage, slot) : (quern_entity){0};
 }
 
+/* Returns whether a slot is a target of another one. */
+static inline bool quern__relation_has_target(const quern__relation *relation, uint32_t source,
+                                              uint32_t target)
+{
+    return relation->is_many ? quern__edges_has(&relation->edges, source, target)
+                             : quern__links_target(&relation->links, source) == target;
+}
+
 /* Names of living entities (name_internal.h), under their parents in the built-in hierarchy. */
 
 /* Returns the slot of the parent, or QUERN__SLOT_NONE. */

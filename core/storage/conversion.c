@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/conversion.h"
 
+#include "core/storage/list_values.h"
+
 /* ----------------------------------------------------------------------------------------- layouts */
 
 static bool is_number(quern_field_type type)
@@ -28,6 +30,39 @@ static const char *target_name(const quern__conversion *conversion, const char *
     return name;
 }
 
+/* Returns a type that stands for the structs in a list. Its fields belong to the field. */
+static quern__type element_type(const quern_field *field)
+{
+    quern__type type = {.size_bytes = field->element->size_bytes,
+                        .fields = (quern_field *)(uintptr_t)field->element->fields,
+                        .field_count = field->element->field_count};
+    memcpy(type.name, field->name, strlen(field->name) + 1);
+    for (uint32_t i = 0; i < type.field_count; i++)
+        type.has_entity_fields |= type.fields[i].type == QUERN_FIELD_ENTITY;
+    return type;
+}
+
+/* Checks that lists with other elements can be converted. Numbers become numbers, and structs become structs. */
+static quern_result check_elements(quern__conversion *conversion, const quern_field *from,
+                                   const quern_field *to)
+{
+    const quern_field_type a = from->element->type, b = to->element->type;
+    conversion->changes_elements = true;
+    if (a == 0 && b == 0) {
+        const quern__type x = element_type(from), y = element_type(to);
+        quern__conversion elements;
+        const quern_result result = quern__conversion_init(&elements, &x, &y, conversion->words, NULL);
+        conversion->dropped_field_count += elements.dropped_field_count;
+        return result;
+    }
+    if (is_number(a) && is_number(b)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "the list '%s' of '%s' had elements of another kind %s: only numbers become numbers, "
+        "and structs become structs; use a migration",
+        from->name, conversion->source->name, conversion->words->before);
+}
+
 static quern_result add_pair(quern__conversion *conversion, uint32_t source)
 {
     const quern_field *from = &conversion->source->fields[source];
@@ -39,9 +74,13 @@ static quern_result add_pair(quern__conversion *conversion, uint32_t source)
     }
     if (from->type != to->type && !(is_number(from->type) && is_number(to->type)))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "field '%s' of '%s' had another kind %s: entities and text cannot be converted "
-                           "to or from other kinds; use a migration",
+                           "field '%s' of '%s' had another kind %s: entities, text, strings and lists "
+                           "cannot be converted to or from other kinds; use a migration",
                            from->name, conversion->source->name, conversion->words->before);
+    if (from->type == QUERN_FIELD_LIST && !quern__field_same_elements(from, to)) {
+        const quern_result result = check_elements(conversion, from, to);
+        if (result != QUERN_OK) return result;
+    }
     conversion->may_fail |= from->type != to->type;
     conversion->pairs[conversion->pair_count++] = (quern__field_pair){source, target};
     return QUERN_OK;
@@ -69,6 +108,11 @@ quern_result quern__conversion_init(quern__conversion *conversion, const quern__
                                "describe its fields, or use a migration",
                                source->name, source->size_bytes, words->before, target->size_bytes,
                                words->now);
+        if (source->lists != NULL || target->lists != NULL)
+            return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                               "'%s' has lists or strings that were not described %s, or are not %s: "
+                               "describe its fields, or use a migration",
+                               source->name, words->before, words->now);
         if (source->field_count > 0 || !target->has_entity_fields) return QUERN_OK;
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "'%s' had no described fields %s, but has an entity field %s, so its handles "
@@ -83,6 +127,17 @@ quern_result quern__conversion_init(quern__conversion *conversion, const quern__
 }
 
 /* ----------------------------------------------------------------------------------------- values */
+
+/* Moves a list, of which the source is left empty. */
+static void move_list(char *target, const char *source)
+{
+    char *writable = (char *)(uintptr_t)source; /* see conversion.h */
+    quern_list list;
+    memcpy(&list, target, sizeof list);
+    quern_list_free(&list);
+    memcpy(target, source, sizeof list);
+    memset(writable, 0, sizeof list);
+}
 
 /* Converts the elements that both fields have. Returns false if a number does not fit. */
 static bool convert_field(const quern_field *from, const quern_field *to, const char *source, char *target)
@@ -100,6 +155,11 @@ static bool convert_field(const quern_field *from, const quern_field *to, const 
                 bytes--;
         memcpy(target, source, bytes);
         memset(target + bytes, 0, to->count - bytes);
+        return true;
+    }
+    if (quern__field_is_list(from->type)) {
+        for (uint32_t i = 0; i < count; i++)
+            move_list(target + i * sizeof(quern_list), source + i * sizeof(quern_list));
         return true;
     }
     if (from->type == to->type) {
@@ -144,6 +204,9 @@ void quern__convert_fields(const quern__conversion *conversion, char *target, co
     if (conversion->kind == QUERN__CONVERT_BYTES) {
         /* uses the fields of the source, because the target may have none; both have the same size */
         quern__copy_fields(conversion->source, target, source);
+        for (uint32_t i = 0; conversion->source->lists != NULL && i < conversion->source->lists->count; i++)
+            move_list(target + conversion->source->lists->offsets[i],
+                      source + conversion->source->lists->offsets[i]);
         return;
     }
     for (uint32_t p = 0; p < conversion->pair_count; p++)
@@ -157,6 +220,8 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
     const size_t target_bytes = conversion->target->size_bytes;
     if (conversion->kind == QUERN__CONVERT_BYTES) {
         memcpy(targets, sources, target_bytes * count);
+        for (uint32_t i = 0; i < count && conversion->source->lists != NULL; i++)
+            quern__type_clear_lists(conversion->source, (char *)(uintptr_t)sources + i * source_bytes);
         return;
     }
     quern__type_construct(conversion->target, targets, count);
@@ -171,6 +236,8 @@ static void remap_pair(const quern__conversion *conversion, const quern__field_p
     const quern_field *from = &conversion->source->fields[pair->source];
     const quern_field *to = &conversion->target->fields[pair->target];
     const uint32_t count = from->count < to->count ? from->count : to->count;
+    if (to->type == QUERN_FIELD_LIST)
+        quern__field_visit_lists(to, target + to->offset_bytes, true, remap, argument);
     for (uint32_t i = 0; i < count && to->type == QUERN_FIELD_ENTITY; i++) {
         char *at = target + to->offset_bytes + i * sizeof(quern_entity);
         quern_entity entity;
@@ -201,9 +268,76 @@ void quern__copy_fields(const quern__type *type, char *target, const char *sourc
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern_field *field = &type->fields[i];
+        if (quern__field_is_list(field->type)) continue;
         memcpy(target + field->offset_bytes, source + field->offset_bytes,
                (size_t)quern__field_bytes(field->type) * field->count);
     }
+}
+
+/* ----------------------------------------------------------------------------------------- elements */
+
+/* Converts numbers. Errors: INVALID_ARGUMENT. */
+static quern_result convert_numbers(const quern__conversion *conversion, const quern_field *from,
+                                    const quern_field *to, const quern_list *list, char *items)
+{
+    const quern_field_type a = from->element->type, b = to->element->type;
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint64_t bits = quern__field_load(a, (const char *)list->items + (size_t)i * quern__field_bytes(a));
+        if (!quern__field_convert(a, bits, b, &bits))
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "element %u of the list '%s' of '%s' does not fit the type that the list has "
+                "%s; use a migration",
+                i, from->name, conversion->source->name, conversion->words->now);
+        quern__field_store(b, items + (size_t)i * quern__field_bytes(b), bits);
+    }
+    return QUERN_OK;
+}
+
+static quern_result convert_list(const quern__conversion *conversion, const quern_field *from,
+                                 const quern_field *to, quern_list *list)
+{
+    quern_list converted = {.count = 0};
+    quern_result result = QUERN_OK;
+    if (list->count == 0) return QUERN_OK;
+    if (!quern__list_allocate(&converted, quern__field_element(to), list->count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory for the %u elements of list '%s' of '%s'; nothing was changed",
+                           list->count, from->name, conversion->source->name);
+    char *items = (char *)(uintptr_t)converted.items;
+    if (from->element->type != 0) {
+        result = convert_numbers(conversion, from, to, list, items);
+    } else {
+        const quern__type x = element_type(from), y = element_type(to);
+        quern__conversion elements;
+        result = quern__conversion_init(&elements, &x, &y, conversion->words, NULL);
+        if (result == QUERN_OK) result = quern__conversion_check(&elements, list->items, list->count);
+        memset(items, 0, (size_t)list->count * y.size_bytes);
+        for (uint32_t i = 0; i < list->count && result == QUERN_OK; i++)
+            quern__convert_fields(&elements, items + (size_t)i * y.size_bytes,
+                                  (const char *)list->items + (size_t)i * x.size_bytes);
+    }
+    quern_list_free(result == QUERN_OK ? list : &converted);
+    if (result == QUERN_OK) *list = converted;
+    return result;
+}
+
+quern_result quern__conversion_convert_lists(const quern__conversion *conversion, char *source)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t p = 0; p < conversion->pair_count && conversion->changes_elements; p++) {
+        const quern_field *from = &conversion->source->fields[conversion->pairs[p].source];
+        const quern_field *to = &conversion->target->fields[conversion->pairs[p].target];
+        if (from->type != QUERN_FIELD_LIST || quern__field_same_elements(from, to)) continue;
+        for (uint32_t k = 0; k < from->count && result == QUERN_OK; k++) {
+            char *at = source + from->offset_bytes + k * sizeof(quern_list);
+            quern_list list;
+            memcpy(&list, at, sizeof list);
+            result = convert_list(conversion, from, to, &list);
+            memcpy(at, &list, sizeof list);
+        }
+    }
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------ redefined types */
@@ -242,6 +376,8 @@ void quern__type_change_values(const quern__type_change *change, void *targets, 
     }
     if (change->conversion.kind == QUERN__CONVERT_FIELDS) {
         quern__convert(&change->conversion, targets, sources, count);
+        for (uint32_t i = 0; i < count && change->old.lists != NULL; i++)
+            quern__type_free_lists(&change->old, (char *)sources + (size_t)i * change->old.size_bytes);
         return;
     }
     change->migrate(change->user_data, targets, sources, count);

@@ -35,6 +35,7 @@ typedef struct quern__conversion {
     const quern_field_rename *renames; /* fields with another name in the target; NULL: none */
     quern__conversion_kind kind;
     bool may_fail;                /* a number of some pair may not fit into the target's type */
+    bool changes_elements;        /* the elements of some list have another type in the target */
     uint32_t dropped_field_count; /* number of fields of the source that the target lacks */
     uint32_t pair_count;
     quern__field_pair pairs[QUERN_MAX_FIELDS];
@@ -51,6 +52,13 @@ quern_result quern__conversion_init(quern__conversion *conversion, const quern__
 quern_result quern__conversion_check(const quern__conversion *conversion, const char *sources,
                                      uint32_t count);
 
+/* Gives the lists in a value of the source the elements that the target has, so that converting the value can move them.
+ * Errors, with a valid value: INVALID_ARGUMENT (a number does not fit), OUT_OF_MEMORY. */
+quern_result quern__conversion_convert_lists(const quern__conversion *conversion, char *source);
+
+/* The lists in sources are moved to targets, and left empty. So sources of a type with lists must be writable, and their
+ * lists have elements of the target: quern__conversion_convert_lists. */
+
 /* Converts values into uninitialised memory. Handles are copied unchanged. Preconditions: the kind is
  * BYTES or FIELDS, and quern__conversion_check has accepted the sources. */
 void quern__convert(const quern__conversion *conversion, char *targets, const char *sources,
@@ -65,7 +73,7 @@ void quern__conversion_remap(const quern__conversion *conversion, char *targets,
  * unchanged. */
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source);
 
-/* Copies the described fields of one value. Other bytes of the target are unchanged. */
+/* Copies the described fields of one value, except lists. Other bytes of the target are unchanged. */
 void quern__copy_fields(const quern__type *type, char *target, const char *source);
 
 /* The values of a type that gets another definition with another layout. */

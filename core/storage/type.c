@@ -4,6 +4,7 @@
 
 #include "core/base/containers.h"
 #include "core/base/handle.h"
+#include "core/storage/list_values.h"
 #include "core/storage/storage.h"
 
 #include <quern/component.h>
@@ -12,10 +13,21 @@
 #include <stdio.h>
 
 static const uint8_t field_bytes[] = {
-    [QUERN_FIELD_BOOL] = 1, [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2,
-    [QUERN_FIELD_U16] = 2,  [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8,
-    [QUERN_FIELD_U64] = 8,  [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8, [QUERN_FIELD_ENTITY] = 8,
+    [QUERN_FIELD_BOOL] = 1,
+    [QUERN_FIELD_I8] = 1,
+    [QUERN_FIELD_U8] = 1,
+    [QUERN_FIELD_I16] = 2,
+    [QUERN_FIELD_U16] = 2,
+    [QUERN_FIELD_I32] = 4,
+    [QUERN_FIELD_U32] = 4,
+    [QUERN_FIELD_I64] = 8,
+    [QUERN_FIELD_U64] = 8,
+    [QUERN_FIELD_F32] = 4,
+    [QUERN_FIELD_F64] = 8,
+    [QUERN_FIELD_ENTITY] = 8,
     [QUERN_FIELD_TEXT] = 1,
+    [QUERN_FIELD_STRING] = sizeof(quern_string),
+    [QUERN_FIELD_LIST] = sizeof(quern_list),
 };
 
 uint32_t quern__field_bytes(quern_field_type type)
@@ -109,6 +121,8 @@ static quern_result check_meaning(const quern_field *field)
     return QUERN_OK;
 }
 
+static quern_result check_element(const quern_field *field);
+
 static quern_result check_field(const quern_field *fields, uint32_t i, const char *owner,
                                 uint32_t size_bytes)
 {
@@ -130,9 +144,86 @@ static quern_result check_field(const quern_field *fields, uint32_t i, const cha
                            "'%s': field '%s' ends at byte %llu, beyond the size of %u bytes", owner,
                            field->name, (unsigned long long)(field->offset_bytes + bytes), size_bytes);
     result = check_meaning(field);
+    if (result == QUERN_OK) result = check_element(field);
     if (result == QUERN_OK) return QUERN_OK;
     snprintf(subject, sizeof subject, "'%s': field '%s'", owner, field->name);
     return quern__message_add_call(result, subject, NULL);
+}
+
+/* Checks the description of a list's elements. Lists in elements are refused, so descriptions have no depth. */
+static quern_result check_element(const quern_field *field)
+{
+    const quern_element *element = field->element;
+    if (field->type != QUERN_FIELD_LIST)
+        return element == NULL ? QUERN_OK
+                               : quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                             "it has an element and is no list: set its type to "
+                                             "QUERN_FIELD_LIST, or its element to NULL");
+    if (element == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "it is a list without an element: describe its elements");
+    const bool is_known = element->type >= QUERN_FIELD_BOOL && element->type <= QUERN_FIELD_STRING &&
+                          element->type != QUERN_FIELD_TEXT;
+    if (element->type != 0)
+        return is_known ? QUERN_OK
+                        : quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                      "its elements have type %d: use a number, QUERN_FIELD_ENTITY or "
+                                      "QUERN_FIELD_STRING, or 0 for structs",
+                                      (int)element->type);
+    if (element->fields == NULL || element->field_count == 0 || element->size_bytes == 0 ||
+        element->size_bytes > QUERN_MAX_COMPONENT_BYTES)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "its elements are structs of %u bytes with %u fields: describe at least one "
+                           "field, of a struct of up to %d bytes (QUERN_MAX_COMPONENT_BYTES)",
+                           element->size_bytes, element->field_count, QUERN_MAX_COMPONENT_BYTES);
+    if (!quern__is_power_of_two(element->alignment_bytes) ||
+        element->alignment_bytes > QUERN_LIST_ALIGNMENT)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "its elements have alignment %u: use a power of two up to %d "
+                           "(QUERN_LIST_ALIGNMENT)",
+                           element->alignment_bytes, QUERN_LIST_ALIGNMENT);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < element->field_count && result == QUERN_OK && i < QUERN_MAX_FIELDS; i++) {
+        if (quern__field_is_list(element->fields[i].type))
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "its elements have a list or a string, '%.63s': structs in lists have plain "
+                               "fields alone; use a list of strings beside it, or entities",
+                               element->fields[i].name != NULL ? element->fields[i].name : "");
+        result = check_field(element->fields, i, field->name, element->size_bytes);
+    }
+    return result;
+}
+
+static uint32_t element_field_count(const quern_field *field)
+{
+    return field->type == QUERN_FIELD_LIST && field->element->type == 0 ? field->element->field_count : 0;
+}
+
+/* Returns whether two fields have bytes in common. */
+static bool overlap(const quern_field *a, const quern_field *b)
+{
+    const uint64_t a_bytes = (uint64_t)field_bytes[a->type] * (a->count ? a->count : 1);
+    const uint64_t b_bytes = (uint64_t)field_bytes[b->type] * (b->count ? b->count : 1);
+    return a->offset_bytes < b->offset_bytes + b_bytes && b->offset_bytes < a->offset_bytes + a_bytes;
+}
+
+/* Checks what the lists of a type need of all fields together. Precondition: each field is valid. */
+static quern_result check_lists(const quern_field *fields, uint32_t field_count, const char *owner)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < field_count; i++) {
+        count += element_field_count(&fields[i]);
+        for (uint32_t k = 0; k < field_count && quern__field_is_list(fields[i].type); k++)
+            if (k != i && overlap(&fields[i], &fields[k]))
+                return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                   "'%s': field '%s' overlaps '%s': lists share no bytes with other fields",
+                                   owner, fields[i].name, fields[k].name);
+    }
+    if (count <= QUERN_MAX_FIELDS) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "'%s': the structs in its lists have %llu fields together; the limit is %d "
+                       "(QUERN_MAX_FIELDS)",
+                       owner, (unsigned long long)count, QUERN_MAX_FIELDS);
 }
 
 static bool is_end_of_fields(const void *list, uint32_t i)
@@ -152,10 +243,15 @@ static quern_result check_alignment(const char *what, const char *name, uint32_t
     return QUERN_OK;
 }
 
-/* Write positions in the allocation of a type's fields: named values, then text, which needs no alignment. */
+/* Write positions in the allocation of a type's fields: fields of elements, elements, named values, where the lists are,
+ * and then text, which needs no alignment. */
 typedef struct fields_block {
+    quern_field *fields;
+    quern_element *elements;
     quern_named_value *values;
+    quern__list_slots *lists;
     char *text;
+    size_t field_count, element_count, value_count, list_count, text_bytes;
 } fields_block;
 
 static const char *copy_text(fields_block *block, const char *text)
@@ -179,33 +275,121 @@ static void copy_field(fields_block *block, quern_field *to, const quern_field *
         *block->values++ =
             (quern_named_value){copy_text(block, from->values[k].name), from->values[k].value};
     if (value_count > 0) *block->values++ = (quern_named_value){NULL, 0};
+    if (from->type != QUERN_FIELD_LIST) return;
+    quern_element *element = block->elements++;
+    *element = (quern_element){.type = from->element->type};
+    to->element = element;
+    if (element->type != 0) return;
+    *element = *from->element;
+    quern_field *fields = block->fields;
+    element->fields = fields;
+    block->fields += element->field_count;
+    for (uint32_t i = 0; i < element->field_count; i++)
+        copy_field(block, &fields[i], &from->element->fields[i]);
+}
+
+/* Counts what copies of fields need. */
+static void measure_fields(fields_block *block, const quern_field *fields, uint32_t field_count)
+{
+    for (uint32_t i = 0; i < field_count; i++) {
+        const quern_field *field = &fields[i];
+        const uint32_t named_count = count_values(field);
+        block->text_bytes += strlen(field->name) + 1 + (field->unit ? strlen(field->unit) + 1 : 0);
+        for (uint32_t k = 0; k < named_count; k++)
+            block->text_bytes += strlen(field->values[k].name) + 1;
+        block->value_count += named_count > 0 ? named_count + 1 : 0;
+        block->field_count++;
+        block->element_count += field->type == QUERN_FIELD_LIST;
+        if (quern__field_is_list(field->type)) block->list_count += field->count ? field->count : 1;
+        if (element_field_count(field) > 0)
+            measure_fields(block, field->element->fields, field->element->field_count);
+    }
+}
+
+static bool has_entities(const quern_field *field)
+{
+    if (field->type != QUERN_FIELD_LIST) return field->type == QUERN_FIELD_ENTITY;
+    if (field->element->type != 0) return field->element->type == QUERN_FIELD_ENTITY;
+    bool has_some = false;
+    for (uint32_t i = 0; i < field->element->field_count; i++)
+        has_some |= field->element->fields[i].type == QUERN_FIELD_ENTITY;
+    return has_some;
+}
+
+static void place_lists(quern__type *type, quern__list_slots *lists)
+{
+    *lists = (quern__list_slots){.value_bytes = type->size_bytes};
+    for (uint32_t i = 0; i < type->field_count; i++)
+        for (uint32_t k = 0; quern__field_is_list(type->fields[i].type) && k < type->fields[i].count; k++)
+            lists->offsets[lists->count++] =
+                type->fields[i].offset_bytes + k * (uint32_t)sizeof(quern_list);
+    type->lists = lists;
 }
 
 static quern_result copy_fields(quern__type *type, const quern_allocator *allocator,
                                 const quern_field *fields, uint32_t field_count)
 {
-    size_t value_count = 0, text_bytes = 0;
+    fields_block block = {.field_count = 0};
     if (field_count == 0) return QUERN_OK;
-    for (uint32_t i = 0; i < field_count; i++) {
-        const uint32_t named_count = count_values(&fields[i]);
-        text_bytes += strlen(fields[i].name) + 1 + (fields[i].unit ? strlen(fields[i].unit) + 1 : 0);
-        for (uint32_t k = 0; k < named_count; k++)
-            text_bytes += strlen(fields[i].values[k].name) + 1;
-        value_count += named_count > 0 ? named_count + 1 : 0;
-    }
-    type->fields_bytes =
-        field_count * sizeof *type->fields + value_count * sizeof(quern_named_value) + text_bytes;
+    measure_fields(&block, fields, field_count);
+    const size_t lists_bytes =
+        block.list_count > 0
+            ? quern__align_up(sizeof(quern__list_slots) + block.list_count * sizeof(uint32_t), 8)
+            : 0;
+    type->fields_bytes = block.field_count * sizeof *type->fields +
+                         block.element_count * sizeof(quern_element) +
+                         block.value_count * sizeof(quern_named_value) + lists_bytes + block.text_bytes;
     type->fields = quern__allocate(allocator, type->fields_bytes, _Alignof(quern_field));
     if (type->fields == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for %u fields", type->name,
                            field_count);
     type->field_count = field_count;
-    fields_block block = {.values = (quern_named_value *)(type->fields + field_count)};
-    block.text = (char *)(block.values + value_count);
+    block.fields = type->fields + field_count;
+    block.elements = (quern_element *)(type->fields + block.field_count);
+    block.values = (quern_named_value *)(block.elements + block.element_count);
+    block.lists = (quern__list_slots *)(block.values + block.value_count);
+    block.text = (char *)block.lists + lists_bytes;
     for (uint32_t i = 0; i < field_count; i++) {
         copy_field(&block, &type->fields[i], &fields[i]);
-        type->has_entity_fields |= fields[i].type == QUERN_FIELD_ENTITY;
+        type->has_entity_fields |= has_entities(&fields[i]);
     }
+    if (block.list_count > 0) place_lists(type, block.lists);
+    return QUERN_OK;
+}
+
+/* Whether described fields leave no room in a value in which something else could own memory. */
+static bool fields_cover(const quern__type *type)
+{
+    uint64_t at = 0; /* all bytes before are covered, but for small gaps */
+    for (bool has_moved = true; has_moved;) {
+        has_moved = false;
+        for (uint32_t i = 0; i < type->field_count; i++) {
+            const quern_field *field = &type->fields[i];
+            const uint64_t end = field->offset_bytes + (uint64_t)field_bytes[field->type] * field->count;
+            if (field->offset_bytes >= at + sizeof(void *) || end <= at) continue;
+            at = end;
+            has_moved = true;
+        }
+    }
+    return type->size_bytes < at + sizeof(void *);
+}
+
+/* Gives a type with lists its hooks, or checks those that it has. */
+static quern_result init_lists(quern__type *type)
+{
+    quern_hooks *hooks = &type->hooks;
+    const bool has_own = quern__hooks_exist(hooks) && hooks->copy != quern__lists_copy;
+    if (has_own && (hooks->copy == NULL || hooks->destroy == NULL))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' has lists or strings, and hooks that do not copy or destroy them: give it "
+                           "copy and destroy hooks that call quern_list_copy and quern_list_free, or no "
+                           "hooks at all",
+                           type->name);
+    type->owns_only_lists = !has_own || fields_cover(type);
+    if (!has_own)
+        *hooks = (quern_hooks){.copy = quern__lists_copy,
+                               .destroy = quern__lists_destroy,
+                               .user_data = (void *)(uintptr_t)type->lists};
     return QUERN_OK;
 }
 
@@ -224,11 +408,16 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
         result = check_field(fields, i, name, size_bytes);
         if (result != QUERN_OK) return result;
     }
+    result = check_lists(fields, field_count, name);
+    if (result != QUERN_OK) return result;
     assert(name != NULL); /* quern__check_name refuses NULL */
     *type = (quern__type){.size_bytes = size_bytes, .alignment_bytes = alignment_bytes, .hooks = *hooks};
     memcpy(type->name, name, strlen(name) + 1);
     if (type_name != NULL) memcpy(type->type_name, type_name, strlen(type_name) + 1);
-    return copy_fields(type, allocator, fields, field_count);
+    result = copy_fields(type, allocator, fields, field_count);
+    if (result == QUERN_OK && type->lists != NULL) result = init_lists(type);
+    if (result != QUERN_OK) quern__type_release(type, allocator);
+    return result;
 }
 
 void quern__type_release(quern__type *type, const quern_allocator *allocator)
@@ -239,6 +428,7 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator)
     quern__release(allocator, type->fields, type->fields_bytes, _Alignof(quern_field));
     type->fields = NULL;
     type->field_count = 0;
+    type->lists = NULL;
 }
 
 /* Strips keywords such as const and struct before a type's name, and a const after it. Returns the start of the bare
@@ -287,6 +477,8 @@ bool quern__type_has_c_name(const quern__type *type, const char *type_name)
 
 static bool same_hooks(const quern_hooks *a, const quern_hooks *b)
 {
+    if (a->copy == quern__lists_copy && b->copy == quern__lists_copy)
+        return true; /* the fields are compared */
     return a->construct == b->construct && a->copy == b->copy && a->move == b->move &&
            a->destroy == b->destroy && a->user_data == b->user_data;
 }
@@ -297,7 +489,8 @@ uint32_t quern__type_different_field(const quern__type *type, const quern_field 
     while (i < type->field_count && strcmp(type->fields[i].name, fields[i].name) == 0 &&
            type->fields[i].type == fields[i].type &&
            type->fields[i].offset_bytes == fields[i].offset_bytes &&
-           type->fields[i].count == fields[i].count)
+           type->fields[i].count == fields[i].count &&
+           quern__field_same_elements(&type->fields[i], &fields[i]))
         i++;
     return i;
 }
@@ -483,9 +676,27 @@ void quern__type_destroy(const quern__type *type, void *values, uint32_t count)
 
 /* ----------------------------------------------------------------------------------------- fields */
 
+/* A hash that is continued with handles. */
+typedef struct hash_handles {
+    uint64_t hash;
+    uint32_t first_handle_high;
+} hash_handles;
+
+static quern_entity hash_handle(void *argument, quern_entity entity)
+{
+    hash_handles *it = argument;
+    it->hash = quern__hash_word(it->hash, quern__entity_to_relative(entity, it->first_handle_high));
+    return entity;
+}
+
 static uint64_t hash_field(const quern_field *field, uint64_t hash, const char *at,
                            uint32_t first_handle_high)
 {
+    if (quern__field_is_list(field->type)) {
+        hash_handles handles = {quern__field_hash_lists(field, hash, at), first_handle_high};
+        quern__field_visit_lists(field, (char *)(uintptr_t)at, false, hash_handle, &handles);
+        return handles.hash;
+    }
     if (field->type != QUERN_FIELD_ENTITY)
         return quern__hash_numbers(hash, at, field_bytes[field->type], field->count);
     for (uint32_t i = 0; i < field->count; i++) {
@@ -511,8 +722,10 @@ bool quern__type_same_value(const quern__type *type, const void *a, const void *
     if (type->field_count == 0) return memcmp(a, b, type->size_bytes) == 0;
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern_field *field = &type->fields[i];
-        if (memcmp((const char *)a + field->offset_bytes, (const char *)b + field->offset_bytes,
-                   (size_t)field_bytes[field->type] * field->count) != 0)
+        const char *x = (const char *)a + field->offset_bytes, *y = (const char *)b + field->offset_bytes;
+        if (quern__field_is_list(field->type)
+                ? !quern__field_same_lists(field, x, y)
+                : memcmp(x, y, (size_t)field_bytes[field->type] * field->count) != 0)
             return false;
     }
     return true;
@@ -530,12 +743,15 @@ bool quern__type_has_field_in(const quern__type *type, uint32_t offset_bytes, ui
 }
 
 /* Calls `remap` for each entity handle in described fields and writes the results to `to`, unless it is NULL. */
-static void visit_or_remap_entities(const quern__type *type, const char *from, char *to,
+static void visit_or_remap_entities(const quern__type *type, const char *from, char *to, bool with_lists,
                                     quern__remap_function *remap, void *argument)
 {
     if (!type->has_entity_fields) return;
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern_field *field = &type->fields[i];
+        if (field->type == QUERN_FIELD_LIST && with_lists)
+            quern__field_visit_lists(field, (char *)(uintptr_t)from + field->offset_bytes, to != NULL,
+                                     remap, argument);
         if (field->type != QUERN_FIELD_ENTITY) continue;
         for (uint32_t k = 0; k < field->count; k++) {
             size_t offset_bytes = field->offset_bytes + k * sizeof(quern_entity);
@@ -550,7 +766,7 @@ static void visit_or_remap_entities(const quern__type *type, const char *from, c
 void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
                                 void *argument)
 {
-    visit_or_remap_entities(type, value, NULL, remap, argument);
+    visit_or_remap_entities(type, value, NULL, true, remap, argument);
 }
 
 static quern_entity note_provisional(void *argument, quern_entity entity)
@@ -583,7 +799,13 @@ quern_result quern__type_check_provisional(const quern__type *type, const void *
 
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
 {
-    visit_or_remap_entities(type, value, value, remap, argument);
+    visit_or_remap_entities(type, value, value, true, remap, argument);
+}
+
+void quern__type_remap_fields(const quern__type *type, void *value, quern__remap_function *remap,
+                              void *argument)
+{
+    visit_or_remap_entities(type, value, value, false, remap, argument);
 }
 
 /* Uses memcpy because fields need not be aligned. */

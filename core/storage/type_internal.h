@@ -80,6 +80,8 @@ uint8_t quern__column_flags_from_archive(uint32_t archive_bits);
  * copied, moved, destroyed, hashed and compared only by the functions below. They handle types with and without
  * hooks. */
 
+typedef struct quern__list_slots quern__list_slots;
+
 typedef struct quern__type {
     char name[QUERN_MAX_NAME_BYTES + 1];
     uint32_t size_bytes; /* 0 for tags */
@@ -90,7 +92,11 @@ typedef struct quern__type {
         fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;
     size_t fields_bytes; /* size of the allocation of `fields` */
-    bool has_entity_fields;
+    bool has_entity_fields; /* also if elements of a list are or have handles */
+    /* Where lists and strings are in a value, in the allocation of `fields`; NULL: nowhere. */
+    const struct quern__list_slots *lists;
+    /* Whether values own nothing but their described lists, although the type has hooks. */
+    bool owns_only_lists;
     void *default_value; /* value of a newly constructed component; NULL: see quern__type_construct */
     uint8_t flags;       /* QUERN__FLAG_ bits; resources and events have only IS_HIDDEN */
     char type_name[QUERN_MAX_NAME_BYTES + 1]; /* name of the C type; "": unknown */
@@ -116,6 +122,13 @@ static inline bool quern__hooks_exist(const quern_hooks *hooks)
 static inline bool quern__hooks_own_resources(const quern_hooks *hooks)
 {
     return hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+}
+
+/* Returns whether values have parts that described fields do not cover, such as memory that hooks know. Only of other types
+ * can values be made from fields. */
+static inline bool quern__type_owns_unknown(const quern__type *type)
+{
+    return quern__hooks_own_resources(&type->hooks) && !type->owns_only_lists;
 }
 
 /* Returns whether the type was registered for the C type of this name, or for an unknown one. Ignores const, struct
@@ -233,8 +246,12 @@ quern_entity quern__type_find_provisional(const quern__type *type, const void *v
 quern_result quern__type_check_provisional(const quern__type *type, const void *values, uint32_t count,
                                            const char *commands);
 
-/* Replaces each handle in described fields by the result of `remap`. */
+/* Replaces each handle in described fields by the result of `remap`. Of lists: see quern__field_visit_lists. */
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument);
+
+/* The same without lists, for copies of values as bytes. */
+void quern__type_remap_fields(const quern__type *type, void *value, quern__remap_function *remap,
+                              void *argument);
 
 /* Field elements of any type as 64 bits: unsigned integers are zero-extended, signed integers are sign-extended. F32
  * and F64 are stored as their bit patterns, which preserves the payload of a NaN. A bool is its byte. */

@@ -190,8 +190,11 @@ static quern_result choose_conversion(quern__redefinition *it, const quern_redef
     const quern_result result = quern__conversion_init(&it->change.conversion, old, type, &words,
                                                        how != NULL ? how->renames : NULL);
     if (result != QUERN_OK || it->change.conversion.kind == QUERN__CONVERT_BYTES) return result;
-    if (!quern__hooks_own_resources(&old->hooks) && !quern__hooks_own_resources(&type->hooks))
-        return QUERN_OK;
+    if (it->change.conversion.changes_elements)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' has a list with other elements: give a function (migrate)", it->what,
+                           old->name);
+    if (!quern__type_owns_unknown(old) && !quern__type_owns_unknown(type)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "%s '%s' has another layout, and hooks, so fields cannot make new values of old ones: give a "

@@ -130,6 +130,22 @@ static void use_world(quern_world *world)
     QUERN_MUST(quern_entity_set_enabled(world, knight, true));
 }
 
+typedef struct Bag {
+    QUERN_LIST(uint32_t) items;
+} Bag;
+
+static void use_lists(quern_world *world)
+{
+    quern_component bag_id;
+    quern_entity entity;
+    const quern_component_def def = {QUERN_TYPE(Bag), .fields = {QUERN_LIST_FIELD(Bag, items, uint32_t)}};
+    QUERN_MUST(quern_component_register(world, &def, &bag_id));
+    QUERN_MUST(quern_entity_create(world, &entity));
+    QUERN_MUST(quern_entity_add(world, entity, bag_id, NULL));
+    Bag *bag = QUERN_GET(world, entity, Bag);
+    QUERN_MUST(QUERN_LIST_PUSH(&bag->items, uint32_t, 12));
+}
+
 static void use_trees(quern_world *world)
 {
     quern_entity horse, saddle;
@@ -213,6 +229,7 @@ int main(void)
     add_welcome(world, schedule);
     add_drawing(world, schedule);
     add_hits(world, schedule, &types.hit);
+    use_lists(world);
     use_trees(world);
     use_relation(world, &types);
     QUERN_MUST(QUERN_CREATE(world, NULL, QUERN_VALUE(Health, 5)));

@@ -34,6 +34,25 @@ static void create_entities(quern_world *world)
     printf("knight: %s, %d points\n", quern_entity_equal(found, knight) ? "found" : "lost", health->points);
 }
 
+typedef struct Bag {
+    QUERN_LIST(uint32_t) items;
+    quern_string label;
+} Bag;
+
+static void use_lists(quern_world *world)
+{
+    quern_component bag_id;
+    const quern_component_def def = {
+        QUERN_TYPE(Bag), .fields = {QUERN_LIST_FIELD(Bag, items, uint32_t), QUERN_FIELD(Bag, label)}};
+    const quern_entity knight = quern_entity_find(world, "knight");
+    QUERN_MUST(quern_component_register(world, &def, &bag_id));
+    QUERN_MUST(quern_entity_add(world, knight, bag_id, NULL));
+    Bag *bag = QUERN_GET(world, knight, Bag);
+    QUERN_MUST(QUERN_LIST_PUSH(&bag->items, uint32_t, 12, 7));
+    QUERN_MUST(quern_string_print(&bag->label, "%u things", bag->items.list.count));
+    printf("%s, the first is %u\n", quern_string_text(&bag->label), bag->items.items[0]);
+}
+
 static void create_many(quern_world *world)
 {
     enum { COUNT = 1000 };
@@ -155,6 +174,7 @@ int main(void)
     quern_log_set_handler(log_message, stderr);
     QUERN_MUST(quern_world_create(NULL, &world));
     create_entities(world);
+    use_lists(world);
     create_many(world);
     use_resource(world);
     iterate(world);

@@ -10,114 +10,17 @@
 #include <stdlib.h>
 
 enum {
-    STATUS_LINES = 2,
+    STATUS_LINES = 4,
     BAR_WIDTH = 20,
     RECENT_FRAMES = 30, /* frames of the mean frame time */
     PLAIN_LINES = 10,   /* lines in a whole run */
     PLAIN_FRAMES = 300, /* frames between two lines if the number of frames is unknown */
     LINE_BYTES = 512,
+    TIMES_TEXT = 42, /* columns beside the frame times */
+    MOST_TIMES = 120,
 };
 
 static const uint64_t refresh_ns = 1000000000u / 15;
-
-/* ---------------------------------------------------------------------------------------- the map */
-
-typedef struct Map {
-    uint32_t width, height; /* size in pixels; a character cell shows two pixels, one above the other */
-    double prey_mean, hunter_mean;
-} Map;
-
-static void reserve_pixels(Display *display, size_t count)
-{
-    if (count <= display->pixel_capacity) return;
-    free(display->prey_pixels);
-    free(display->hunter_pixels);
-    display->prey_pixels = check_memory(malloc(count * sizeof *display->prey_pixels));
-    display->hunter_pixels = check_memory(malloc(count * sizeof *display->hunter_pixels));
-    display->pixel_capacity = count;
-}
-
-static size_t pixel_at(const Map *map, const quern_grid_cells *cells, const float *position)
-{
-    float x = position[0] / (float)cells->counts[0] * (float)map->width;
-    float y = position[1] / (float)cells->counts[1] * (float)map->height;
-    uint32_t column = (uint32_t)x, row = (uint32_t)y;
-    if (column >= map->width) column = map->width - 1;
-    if (row >= map->height) row = map->height - 1;
-    return (size_t)row * map->width + column;
-}
-
-static void count_pixels(Display *display, const Map *map, const quern_grid_cells *cells)
-{
-    size_t count = (size_t)map->width * map->height;
-    for (size_t i = 0; i < count; i++)
-        display->prey_pixels[i] = display->hunter_pixels[i] = 0.0f;
-    for (uint32_t i = 0; i < cells->starts[cells->cell_count]; i++) {
-        const quern_grid_item *agent = &cells->items[i];
-        float *pixels = agent->marks & NEIGHBOUR_HUNTER ? display->hunter_pixels : display->prey_pixels;
-        pixels[pixel_at(map, cells, agent->position)] += 1.0f;
-    }
-}
-
-/* Blurs a row or column: each pixel keeps half and gets a quarter of each adjacent pixel. The first and
- * the last pixel count themselves as missing neighbour. */
-static void blur_line(float *pixels, uint32_t count, size_t stride)
-{
-    float before = pixels[0];
-    for (uint32_t i = 0; i < count; i++) {
-        float *pixel = &pixels[i * stride];
-        float here = *pixel, after = i + 1 < count ? pixel[stride] : here;
-        *pixel = 0.25f * before + 0.5f * here + 0.25f * after;
-        before = here;
-    }
-}
-
-/* Blurs the map to remove the noise of small numbers, so that flocks are visible. */
-static void blur(float *pixels, const Map *map)
-{
-    for (uint32_t row = 0; row < map->height; row++)
-        blur_line(pixels + (size_t)row * map->width, map->width, 1);
-    for (uint32_t column = 0; column < map->width; column++)
-        blur_line(pixels + column, map->height, map->width);
-}
-
-/* Returns a brightness of 0 to 5; 0 up to `floor` times the average. */
-static uint32_t level(float density, double mean, double floor)
-{
-    double scaled = 4.0 * ((double)density / (mean + 0.001) - floor);
-    return scaled < 0.0 ? 0 : scaled > 4.5 ? 5 : (uint32_t)(scaled + 0.5);
-}
-
-/* Returns a colour of the 6 by 6 by 6 colour cube of terminals: prey are green, hunters red. */
-static uint32_t colour_of(const Display *display, const Map *map, size_t pixel)
-{
-    uint32_t red = level(display->hunter_pixels[pixel], map->hunter_mean, 1.0);
-    uint32_t green = level(display->prey_pixels[pixel], map->prey_mean, 0.5);
-    return 16 + 36 * red + 6 * green;
-}
-
-static void draw_map(Display *display, Simulation *simulation, TerminalSize size)
-{
-    const quern_grid_cells *cells = quern_grid_get_cells(simulation->grid);
-    const Census *census = simulation_census(simulation);
-    Map map = {.width = size.columns, .height = 2 * (size.lines - STATUS_LINES)};
-    double pixel_count = (double)map.width * map.height;
-    map.prey_mean = (double)census->prey_count / pixel_count;
-    map.hunter_mean = (double)census->hunter_count / pixel_count;
-    reserve_pixels(display, (size_t)map.width * map.height);
-    count_pixels(display, &map, cells);
-    blur(display->prey_pixels, &map);
-    blur(display->hunter_pixels, &map);
-    for (uint32_t row = 0; row < map.height; row += 2) {
-        terminal_go_to(row / 2);
-        for (uint32_t column = 0; column < map.width; column++) {
-            size_t pixel = (size_t)row * map.width + column;
-            terminal_put_pixels(colour_of(display, &map, pixel),
-                                colour_of(display, &map, pixel + map.width));
-        }
-    }
-    terminal_reset_colours();
-}
 
 /* ---------------------------------------------------------------------------------- status, live */
 
@@ -130,16 +33,19 @@ static double recent_frame_ms(const Record *record)
     return (double)sum_ns / 1e6 / count;
 }
 
-static int format_progress(const Display *display, const Record *record, char *text, size_t bytes)
+static void format_progress(const Display *display, const Record *record, char *text, size_t bytes)
 {
     uint32_t done = record->frame_count, all = display->frame_count;
-    if (all == 0) return snprintf(text, bytes, " frame %" PRIu32, done);
+    if (all == 0) {
+        snprintf(text, bytes, " frame %" PRIu32, done);
+        return;
+    }
     char bar[BAR_WIDTH + 1] = {0};
     for (uint32_t i = 0; i < BAR_WIDTH; i++)
         bar[i] = (uint64_t)i * all < (uint64_t)done * BAR_WIDTH ? '#' : '-';
     double left_seconds = (double)(clock_ns() - display->start_ns) / 1e9 / done * (all - done);
-    return snprintf(text, bytes, " frame %" PRIu32 " of %" PRIu32 "  [%s] %3.0f %%  ETA %.0f s", done, all,
-                    bar, 100.0 * done / all, left_seconds);
+    snprintf(text, bytes, " frame %" PRIu32 " of %" PRIu32 "  [%s] %3.0f %%  ETA %.0f s", done, all, bar,
+             100.0 * done / all, left_seconds);
 }
 
 /* Prints a line, cut off at the width of the terminal. */
@@ -149,13 +55,33 @@ static void draw_line(uint32_t line, uint32_t columns, const char *text)
     printf("%.*s\033[K", (int)columns, text);
 }
 
+/* Draws the last frames as columns, the longest of them as high as the line. */
+static void draw_frame_times(const Record *record, uint32_t line, uint32_t columns)
+{
+    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    uint32_t shown = columns > TIMES_TEXT ? columns - TIMES_TEXT : 0;
+    if (shown > MOST_TIMES) shown = MOST_TIMES;
+    if (shown > record->frame_count) shown = record->frame_count;
+    const uint64_t *const times = record->frame_ns + record->frame_count - shown;
+    uint64_t longest = 1;
+    for (uint32_t i = 0; i < shown; i++)
+        if (times[i] > longest) longest = times[i];
+    terminal_go_to(line);
+    printf(" %6.1f ms per frame ", recent_frame_ms(record));
+    for (uint32_t i = 0; i < shown; i++)
+        fputs(heights[(times[i] * 8 - 1) / longest % 8], stdout);
+    printf(" longest %.1f ms\033[K", (double)longest / 1e6);
+}
+
 static void draw_status(const Display *display, Simulation *simulation, const Record *record,
                         TerminalSize size)
 {
     const Census *census = simulation_census(simulation);
     char text[LINE_BYTES];
-    int used = format_progress(display, record, text, sizeof text);
-    snprintf(text + used, sizeof text - (size_t)used, "  %.1f ms per frame", recent_frame_ms(record));
+    terminal_go_to(size.lines - 4);
+    map_draw_legend(&display->map, size.columns);
+    draw_frame_times(record, size.lines - 3, size.columns);
+    format_progress(display, record, text, sizeof text);
     draw_line(size.lines - 2, size.columns, text);
     snprintf(text, sizeof text,
              " %" PRIu64 " prey  %" PRIu64 " hunters  %" PRIu64 " born  %" PRIu64 " died  %" PRIu32
@@ -171,7 +97,7 @@ static void update_live(Display *display, Simulation *simulation, const Record *
     if (now_ns - display->drawn_ns < refresh_ns) return;
     TerminalSize size = terminal_size();
     if (size.lines > STATUS_LINES) {
-        draw_map(display, simulation, size);
+        map_draw(&display->map, simulation, size.columns, size.lines - STATUS_LINES);
         draw_status(display, simulation, record, size);
     }
     fflush(stdout);
@@ -198,7 +124,8 @@ static void update_plain(const Display *display, Simulation *simulation, const R
 
 /* ------------------------------------------------------------------------------------------- both */
 
-void display_start(Display *display, const Options *options, uint32_t thread_count)
+void display_start(Display *display, const Options *options, const Simulation *simulation,
+                   uint32_t thread_count)
 {
     *display = (Display){
         .is_live = !options->plain && terminal_is_available(),
@@ -206,7 +133,9 @@ void display_start(Display *display, const Options *options, uint32_t thread_cou
         .thread_count = thread_count,
         .start_ns = clock_ns(),
     };
-    if (display->is_live) terminal_enter();
+    if (!display->is_live) return;
+    map_create(&display->map, simulation);
+    terminal_enter();
 }
 
 void display_update(Display *display, Simulation *simulation, const Record *record)
@@ -219,7 +148,7 @@ void display_update(Display *display, Simulation *simulation, const Record *reco
 
 void display_stop(Display *display)
 {
-    if (display->is_live) terminal_leave();
-    free(display->prey_pixels);
-    free(display->hunter_pixels);
+    if (!display->is_live) return;
+    terminal_leave();
+    map_destroy(&display->map);
 }

@@ -3,9 +3,10 @@
 #ifndef SWARM_DISPLAY_H
 #define SWARM_DISPLAY_H
 
-/* The output while the simulation runs: a map and a status line on a terminal, otherwise a line of text
+/* The output while the simulation runs: a map and status lines on a terminal, otherwise a line of text
  * for each tenth of the run. */
 
+#include "map.h"
 #include "options.h"
 #include "record.h"
 
@@ -15,11 +16,11 @@ typedef struct Display {
     uint32_t thread_count;
     uint64_t start_ns;
     uint64_t drawn_ns; /* time of the last drawing */
-    size_t pixel_capacity;
-    float *prey_pixels, *hunter_pixels; /* agents per pixel */
+    Map map;           /* only if is_live */
 } Display;
 
-void display_start(Display *display, const Options *options, uint32_t thread_count);
+void display_start(Display *display, const Options *options, const Simulation *simulation,
+                   uint32_t thread_count);
 
 /* Call it after each frame. It draws only from time to time. */
 void display_update(Display *display, Simulation *simulation, const Record *record);

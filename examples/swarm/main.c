@@ -9,7 +9,7 @@
  *   display      output during the run         report       output after the run
  *   forecast     frames on more threads
  *   replay       recorded frames               rewind       restored frames
- *   inspection   the world in a browser */
+ *   inspection   the world in a browser   window       the world in a window */
 
 #include "check.h"
 #include "display.h"
@@ -21,6 +21,7 @@
 #include "report.h"
 #include "rewind.h"
 #include "simulation.h"
+#include "window.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
     Recording recording;
     recording_open(&recording, options, simulation);
     if (options->rewind) rewind_open(rewind, simulation, jobs);
-    display_start(&display, options, quern_jobs_thread_count(jobs));
+    display_start(&display, options, simulation, quern_jobs_thread_count(jobs));
     while (!is_interrupted && (options->frame_count == 0 || record->frame_count < options->frame_count)) {
         step(simulation, jobs, &recording, record);
         rewind_after_frame(rewind, simulation, jobs);
@@ -180,6 +181,10 @@ int main(int argc, char **argv)
     }
     catch_interrupts();
     if (options.replay != NULL) return replay(&options) ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (options.window || options.picture != NULL) {
+        window_run(&options, &is_interrupted);
+        return EXIT_SUCCESS;
+    }
     if (options.inspect) {
         inspection_run(&options, &is_interrupted);
         return EXIT_SUCCESS;

@@ -36,6 +36,8 @@ static const char usage[] =
     "  --inspect[=P]   run until interrupted, at 60 frames per second, and show the world in a browser, on "
     "port P\n"
     "                  (default: a free one); at full speed with --frames\n"
+    "  --window        run until the window is closed: the wheel zooms, the mouse moves, space pauses\n"
+    "  --picture FILE  run --frames, and draw the last one to FILE (BMP), as the window would\n"
     "  --json          print the result as one line of JSON at the end\n"
     "  --help          print this text\n";
 
@@ -130,6 +132,12 @@ static void parse_option(Options *options, int option)
     case 'F':
         parse_forecasts(options, optarg);
         break;
+    case 'W':
+        options->window = true;
+        break;
+    case 'B':
+        options->picture = optarg;
+        break;
     case 'j':
         options->json = true;
         break;
@@ -159,6 +167,7 @@ Options options_parse(int argc, char **argv)
         {"json", no_argument, NULL, 'j'},           {"plain", no_argument, NULL, 'p'},
         {"no-baseline", no_argument, NULL, 'b'},    {"record", required_argument, NULL, 'R'},
         {"replay", required_argument, NULL, 'P'},   {"rewind", no_argument, NULL, 'w'},
+        {"window", no_argument, NULL, 'W'},         {"picture", required_argument, NULL, 'B'},
         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};

@@ -26,6 +26,8 @@ typedef struct Options {
     bool rewind;           /* restore frames and run them again */
     bool inspect;          /* run with an inspector, and nothing else */
     uint16_t inspect_port; /* 0: a free one */
+    bool window;           /* run in a window, and nothing else */
+    const char *picture;   /* file for a picture of the last frame, and nothing else; NULL: none */
     bool has_frame_count;  /* --frames was given */
     bool explain;          /* only describe the schedule, after some frames */
     quern_describe_format explain_format;

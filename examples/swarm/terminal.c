@@ -14,10 +14,10 @@
 #include <unistd.h>
 #endif
 
-enum { NO_COLOUR = 256 };
+enum { NO_COLOUR = 1 << 24 };
 
 static bool entered;
-static uint32_t upper_now = NO_COLOUR, lower_now = NO_COLOUR;
+static uint32_t front_now = NO_COLOUR, back_now = NO_COLOUR;
 
 #if defined(_WIN32)
 
@@ -80,19 +80,59 @@ void terminal_go_to(uint32_t line)
     printf("\033[%u;1H", line + 1);
 }
 
+static TerminalColours find_colours(void)
+{
+    const char *none = getenv("NO_COLOR"), *more = getenv("COLORTERM"), *kind = getenv("TERM");
+    if (none != NULL && none[0] != '\0') return TERMINAL_NO_COLOURS;
+    if (more != NULL && (strcmp(more, "truecolor") == 0 || strcmp(more, "24bit") == 0))
+        return TERMINAL_FULL;
+#if !defined(_WIN32)
+    if (kind == NULL || strncmp(kind, "vt", 2) == 0 || strstr(kind, "mono") != NULL)
+        return TERMINAL_NO_COLOURS;
+#endif
+    (void)kind;
+    return TERMINAL_CUBE;
+}
+
+TerminalColours terminal_colours(void)
+{
+    static int found = -1;
+    if (found < 0) found = (int)find_colours();
+    return (TerminalColours)found;
+}
+
+static uint32_t step_of(uint8_t value)
+{
+    /* The steps of the cube are 0, 95, 135, 175, 215 and 255. */
+    return value < 48 ? 0 : value < 115 ? 1 : (value - 35u) / 40;
+}
+
+static void set_colour(uint32_t *now, Colour colour, int code)
+{
+    const bool is_full = terminal_colours() == TERMINAL_FULL;
+    if (terminal_colours() == TERMINAL_NO_COLOURS) return;
+    const uint32_t wanted =
+        is_full ? (uint32_t)colour.red << 16 | (uint32_t)colour.green << 8 | colour.blue
+                : 16 + 36 * step_of(colour.red) + 6 * step_of(colour.green) + step_of(colour.blue);
+    if (wanted == *now) return;
+    *now = wanted;
+    if (is_full)
+        printf("\033[%d;2;%u;%u;%um", code, colour.red, colour.green, colour.blue);
+    else
+        printf("\033[%d;5;%um", code, wanted);
+}
+
 /* The terminal keeps a colour until another one is set. Repeating colours would more than double the
  * output. */
-void terminal_put_pixels(uint32_t upper_colour, uint32_t lower_colour)
+void terminal_put(const char *text, Colour front, Colour back)
 {
-    if (upper_colour != upper_now) printf("\033[38;5;%um", upper_colour);
-    if (lower_colour != lower_now) printf("\033[48;5;%um", lower_colour);
-    upper_now = upper_colour;
-    lower_now = lower_colour;
-    fputs("\xE2\x96\x80", stdout); /* upper half block */
+    set_colour(&front_now, front, 38);
+    set_colour(&back_now, back, 48);
+    fputs(text, stdout);
 }
 
 void terminal_reset_colours(void)
 {
-    upper_now = lower_now = NO_COLOUR;
+    front_now = back_now = NO_COLOUR;
     fputs("\033[0m", stdout);
 }

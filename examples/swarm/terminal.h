@@ -26,8 +26,22 @@ TerminalSize terminal_size(void);
 /* Moves to a line, from 0. */
 void terminal_go_to(uint32_t line);
 
-/* Prints a character cell with two pixels, in colours 0 to 255. */
-void terminal_put_pixels(uint32_t upper_colour, uint32_t lower_colour);
+typedef struct Colour {
+    uint8_t red, green, blue;
+} Colour;
+
+typedef enum TerminalColours {
+    TERMINAL_NO_COLOURS,
+    TERMINAL_CUBE, /* 6 steps of red, green and blue each */
+    TERMINAL_FULL  /* 24 bits */
+} TerminalColours;
+
+/* Returns what the environment says about colours: none if NO_COLOR is set or TERM names a terminal without them, all if
+ * COLORTERM says so. */
+TerminalColours terminal_colours(void);
+
+/* Prints a text, UTF-8, in the nearest colours that the terminal has. */
+void terminal_put(const char *text, Colour front, Colour back);
 void terminal_reset_colours(void);
 
 #endif

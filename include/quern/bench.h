@@ -115,6 +115,9 @@ typedef struct quern_bench_suite {
     uint32_t workload_count QUERN__ZERO; /**< Number of workloads, at least 1. */
     /** Names of the subjects; default "control", "subject", "subject2" and so on. */
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
+    /** Names of the workloads that --sweep measures if --workload selects none; default: all. */
+    const char *const *sweep QUERN__ZERO;
+    uint32_t sweep_count QUERN__ZERO; /**< Number of names in `sweep`. */
     /** Compiler of the measured code; default: the compiler of this library. */
     const char *compiler QUERN__ZERO;
     const char *flags QUERN__ZERO; /**< Compiler flags of the measured code; default "unknown". */

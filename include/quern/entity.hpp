@@ -40,6 +40,10 @@ inline constexpr quern_entity null{};
 
 /** @cond internal */
 namespace detail {
+template <typename T, typename = void> inline constexpr bool is_comparable = false;
+template <typename T>
+inline constexpr bool
+    is_comparable<T, std::void_t<decltype(std::declval<const T &>() == std::declval<const T &>())>> = true;
 
 /* A result that the program must read, or one that it need not. */
 #ifdef QUERN_CPP_EXCEPTIONS
@@ -244,6 +248,52 @@ template <bool is_of_app> class basic_entity_ref {
         if (value == nullptr)
             detail::end_without_value(world_, entity_, detail::name_of<detail::bare<T>>());
         return *value;
+    }
+    /** Returns the value, after adding a default constructed one if the entity lacks the component. Valid until the next
+     * structural change. If it cannot be added, the call throws, or ends the program, also without an app. See
+     * quern_entity_ensure. */
+    template <typename T> T &ensure() const
+    {
+        expect_component<T>();
+        static_assert(!std::is_empty<T>::value, "quern: a tag has no value: call set");
+        static_assert(std::is_default_constructible<T>::value,
+                      "quern: the component has no default constructor: call set, with a value");
+        (void)check(quern_entity_ensure(world_, entity_, component<T>(), nullptr, nullptr));
+        return get<T>();
+    }
+    /** Sets a value if it differs from the present one, or adds it. Returns whether it was set; see
+     * quern_entity_set_if_different. Values are compared by ==; those without this operator by their fields or bytes. */
+    template <typename T> bool set_if_different(const T &value) const
+    {
+        expect_component<T>();
+        static_assert(std::is_copy_constructible<T>::value,
+                      "quern: the component cannot be copied: compare it, and call set with std::move");
+        if constexpr (detail::is_comparable<T>) {
+            const T *now = try_get<T>();
+            return (now == nullptr || !(*now == value)) && set(value) == QUERN_OK;
+        } else {
+            static_assert(std::is_trivially_copyable<T>::value,
+                          "quern: the component has no operator== to compare it by");
+            bool is_set = false;
+            (void)check(quern_entity_set_if_different(world_, entity_, component<T>(), &value, &is_set));
+            return is_set;
+        }
+    }
+    /** Removes all components and tags, but no relations and no name; see quern_entity_clear. */
+    result clear() const { return check(quern_entity_clear(world_, entity_)); }
+    /** Copies the entity and its descendants, below the same parent; see quern_entity_clone. */
+    basic_entity_ref clone() const
+    {
+        quern_entity copy = quern_entity_null();
+        (void)check(quern_entity_clone(world_, entity_, nullptr, &copy));
+        return {*this, copy};
+    }
+    /** Copies the entity and its descendants, with changes; see quern_entity_clone and quern::instances. */
+    basic_entity_ref clone(const quern_spawn_def &def) const
+    {
+        quern_entity copy = quern_entity_null();
+        (void)check(quern_entity_clone(world_, entity_, &def, &copy));
+        return {*this, copy};
     }
     /** Tells change filters that a value was changed through its address; see quern_entity_mark_changed. */
     template <typename T> result mark_changed() const

@@ -219,6 +219,14 @@ QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab 
                                                const quern_spawn_def *def, quern_entity *out_roots,
                                                quern_entity *out_members);
 
+/** Copies an entity and all its descendants, by the rules of prefabs: links and described handles within the tree lead to the
+ * corresponding copies, others stay as they are, and only the root has no name. def may change the copies as those of a
+ * prefab, in which the entity is member 0; its parent is that of the copy. With def NULL the copy gets the parent of the
+ * entity. out_root may be NULL. To make many copies, or copies by command, capture a prefab. Errors: those of
+ * quern_prefab_capture and quern_prefab_spawn. */
+QUERN_API quern_result quern_entity_clone(quern_world *world, quern_entity entity,
+                                          const quern_spawn_def *def, quern_entity *out_root);
+
 /* --------------------------------------------------------------------------------------- by command */
 
 /** Records a command that spawns one instance. Members get handles as if each was created by a command, in

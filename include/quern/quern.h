@@ -10,6 +10,7 @@
  *     id.h         entity, component, resource and system handles
  *     component.h  registration of component types and resources
  *     type.h       descriptions of C types: their names, sizes and fields
+ *     list.h       lists and strings of any length, as members of components
  *     world.h      the world: entities, and functions that change them immediately
  *     enabled.h    disabled entities, which queries and systems leave out
  *     relation.h   relations between entities: hierarchies
@@ -56,6 +57,7 @@
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/index.h>     /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
+#include <quern/list.h>      /* IWYU pragma: export */
 #include <quern/loader.h>    /* IWYU pragma: export */
 #include <quern/name.h>      /* IWYU pragma: export */
 #include <quern/parallel.h>  /* IWYU pragma: export */

@@ -116,6 +116,45 @@ template <typename T> struct description {
         }                                                                           \
     }
 
+/** @cond internal */
+namespace detail {
+
+/* The fields of structs in a list, as quern_element has them. */
+template <typename T> struct element_fields {
+    quern_field fields[QUERN_MAX_FIELDS] = {};
+    uint32_t count = 0;
+    element_fields()
+    {
+        description<T>::list(fields);
+        while (count < QUERN_MAX_FIELDS && fields[count].name != nullptr)
+            count++;
+    }
+};
+
+template <typename T> quern_element describe_elements()
+{
+    quern_element element = {};
+    if constexpr (quern__is_field<T>()) {
+        element.type = quern__field_type<T>();
+    } else {
+        static const element_fields<T> fields;
+        element.size_bytes = static_cast<uint32_t>(sizeof(T));
+        element.alignment_bytes = static_cast<uint32_t>(alignof(T));
+        element.fields = fields.fields;
+        element.field_count = fields.count;
+    }
+    return element;
+}
+
+} // namespace detail
+} // namespace quern
+
+template <typename T>
+const quern_element quern__element_of<T>::value = quern::detail::describe_elements<T>();
+
+namespace quern {
+/** @endcond */
+
 /** Required components of a type. Specialised by QUERN_REQUIRE. */
 template <typename T> struct requirements {
     /** Stores the components in a zeroed list of QUERN_MAX_REQUIRED; without a specialisation, there are none. */
@@ -3249,6 +3288,7 @@ class app : public world {
 
 } // namespace quern
 
+#include <quern/list.hpp>
 #include <quern/rows.hpp>
 
 namespace quern {
@@ -3332,6 +3372,8 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
+    /** Returns whether an entity matches; see quern_query_matches. */
+    bool matches(quern_entity entity) const { return quern_query_matches(raw_, entity); }
     /** Sets the target of the option quern::target; see quern_query_set_target. */
     QUERN__CPP_NODISCARD quern_result set_target(quern_entity target)
     {

@@ -389,6 +389,11 @@ QUERN_API quern_result quern_query_set_target(quern_query *query, quern_entity t
  * exhausted, or the world is locked. Threads: main, between frames. */
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
+/** Returns whether an entity matches. Change filters are not applied. The cost does not grow with the number of entities,
+ * but with the logarithm of the number of matching archetypes. False, with a message, for NULL, for an entity that is not
+ * alive, if memory for new matches is exhausted, or the world is locked. Threads: main, between frames. */
+QUERN_API bool quern_query_matches(quern_query *query, quern_entity entity);
+
 /** Visits the matches by archetype, chunk and row. */
 typedef struct quern_query_iterator {
     quern_view view;     /**< The current view. */

@@ -12,7 +12,8 @@
  *     quern_entity_set_text(world, entity, "Position.x", "3.5");
  *
  * A path is the name of a component or resource, a dot, and the name of a described field: `Position.x`,
- * `Body.place.x`. A suffix `[2]` selects an element of an array. If names of components contain dots, the
+ * `Body.place.x`. A suffix `[2]` selects an element of an array or of a list, and `Bag.items[2].count` a field of a
+ * struct in a list. If names of components contain dots, the
  * longest one that is a prefix of the path is used.
  *
  * Text of a value, independent of the locale:
@@ -25,7 +26,9 @@
  * | float, double | the fewest digits that give the same bits again; `inf`, `nan`, `nan(0x7fa00001)` |
  * | entity | `/arena/gun` if names lead to it, otherwise `index:generation`; `none` |
  * | array | `[1, 2, 3]`; entities in an array are neither written nor accepted as a path |
- * | text | itself |
+ * | text, string | itself |
+ * | list of numbers or entities | `[1, 2, 3]` of any length |
+ * | other lists | `3 elements`, `1 string`; only their elements can be set |
  *
  * White space around a value is left out, but white space after a path belongs to its last name.
  * `nan` is the usual NaN; any other NaN is written with its bits. A handle of another world is written as

@@ -17,6 +17,7 @@
 
 #include <quern/base.h>
 #include <quern/id.h>
+#include <quern/list.h>
 
 #include <limits.h>
 
@@ -26,6 +27,11 @@
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
+
+namespace quern {
+class string;
+template <typename T> class list;
+} // namespace quern
 
 extern "C" {
 #endif
@@ -47,8 +53,22 @@ typedef enum quern_field_type {
     QUERN_FIELD_F32,      /**< float */
     QUERN_FIELD_F64,      /**< double */
     QUERN_FIELD_ENTITY,   /**< quern_entity */
-    QUERN_FIELD_TEXT /**< char[count]: UTF-8 text, which ends at the first 0 or at the end of the array */
+    QUERN_FIELD_TEXT, /**< char[count]: UTF-8 text, which ends at the first 0 or at the end of the array */
+    QUERN_FIELD_STRING, /**< quern_string: UTF-8 text of any length */
+    QUERN_FIELD_LIST    /**< quern_list: elements of one type; see quern_field.element */
 } quern_field_type;
+
+/** Description of the elements of a list (QUERN_FIELD_LIST). */
+typedef struct quern_element {
+    /** Type of the elements: a number, QUERN_FIELD_ENTITY or QUERN_FIELD_STRING; 0: structs with the fields below. */
+    quern_field_type type;
+    uint32_t size_bytes; /**< Size of a struct, 1 to QUERN_MAX_COMPONENT_BYTES. Ignored if type is set. */
+    uint32_t
+        alignment_bytes; /**< Alignment of a struct, up to QUERN_LIST_ALIGNMENT. Ignored if type is set. */
+    /** Described fields of a struct: numbers, entities, arrays of these, and QUERN_FIELD_TEXT. At least one. */
+    const struct quern_field *fields;
+    uint32_t field_count; /**< Number of these. */
+} quern_element;
 
 /** A named value of a field: an enumerator. */
 typedef struct quern_named_value {
@@ -60,7 +80,7 @@ typedef struct quern_named_value {
 
 /** Description of a field, or of a fixed array, of a component, resource or event.
  *
- * Name, type, offset and count are the layout, and are compared when a type is registered again. The other
+ * Name, type, offset, count and element are the layout, and are compared when a type is registered again. The other
  * members are for tools and files (<quern/reflect.h>), and are those of the first registration. */
 typedef struct quern_field {
     /** Name of 1 to QUERN_MAX_NAME_BYTES bytes. A field of a nested struct is written with dots, `place.x`;
@@ -81,6 +101,9 @@ typedef struct quern_field {
     bool is_hidden QUERN__ZERO; /**< Whether tools should hide the field. */
     /** Whether setting the field from text fails. Use it for values that must agree with other fields. */
     bool is_read_only QUERN__ZERO;
+    /** Elements of a LIST; NULL for all other types. The structs in all lists of a type together have at most
+     * QUERN_MAX_FIELDS fields. */
+    const quern_element *element QUERN__ZERO;
 } quern_field;
 
 #ifdef __cplusplus
@@ -104,8 +127,9 @@ typedef struct quern_field {
 /** Initialises an array of quern_field with up to QUERN_MAX_FIELDS fields of a struct, given by their
  * names.
  *
- * A field is a bool, integer, enum, float, double or quern_entity, or a fixed array of these; an array of
- * char is an array of small integers. List the fields of a nested struct one by one (`place.x`), those of each
+ * A field is a bool, integer, enum, float, double, quern_entity or quern_string, or a fixed array of these; an array
+ * of char is an array of small integers. In C++ it may also be a quern::string or a quern::list; in C, describe a list
+ * by QUERN_LIST_FIELD in a list of single fields. List the fields of a nested struct one by one (`place.x`), those of each
  * element of an array of structs (`slots[0].count`), and the rows of an array with two dimensions (`grid[0]`). Any
  * other type, such as a pointer, does not compile. */
 #define QUERN_FIELDS(type, ...)                                                                 \
@@ -129,6 +153,13 @@ typedef struct quern_field {
 /** Initialises one quern_field for an array of char that contains text (QUERN_FIELD_TEXT). */
 #define QUERN_TEXT(type, field) QUERN__TEXT(type, field)
 
+/** Initialises one quern_field for a list. The last arguments are the type of its elements and, if they are structs, the
+ * fields to describe: `QUERN_LIST_FIELD(Bag, items, Item, kind, count)`, `QUERN_LIST_FIELD(Bag, scores, float)`. Only
+ * in C: in C++, QUERN_FIELD describes a quern::list of numbers or strings, and of structs with a QUERN_DESCRIBE. */
+#ifndef __cplusplus
+#define QUERN_LIST_FIELD(owner, field, ...) QUERN__LIST_FIELD(owner, field, __VA_ARGS__)
+#endif
+
 /* ---------------------------------------------------------------------------------------- internal */
 
 #ifdef __cplusplus
@@ -149,15 +180,42 @@ template <typename T> struct quern__type_of {
         return quern__joined.data();                                                                \
     }())
 
+/* The elements of a quern::list. */
+template <typename T> struct quern__list_of {
+    static constexpr bool is_list = false;
+};
+template <typename T> struct quern__list_of<quern::list<T>> {
+    static constexpr bool is_list = true;
+    using element = T;
+};
+
+template <typename T>
+inline constexpr bool quern__is_string =
+    std::is_same<T, quern::string>::value || std::is_same<T, quern_string>::value;
+
+/* The description of the structs in a list. quern.hpp defines it by their QUERN_DESCRIBE. A variable, because its address is
+ * a constant. */
+template <typename T> struct quern__element_of {
+    static const quern_element value;
+};
+
+template <typename T> constexpr bool quern__is_field()
+{
+    return std::is_integral<T>::value || std::is_enum<T>::value || std::is_same<T, float>::value ||
+           std::is_same<T, double>::value || std::is_same<T, quern_entity>::value || quern__is_string<T> ||
+           quern__list_of<T>::is_list;
+}
+
 template <typename T> constexpr quern_field_type quern__field_type()
 {
     static_assert(!std::is_pointer<T>::value,
                   "QUERN_FIELDS: a pointer is no field: what it points to is not part of the value");
     static_assert(
-        std::is_integral<T>::value || std::is_enum<T>::value || std::is_same<T, float>::value ||
-            std::is_same<T, double>::value || std::is_same<T, quern_entity>::value,
-        "QUERN_FIELDS: a field is a bool, integer, enum, float, double or quern_entity, or a fixed "
-        "array of these");
+        quern__is_field<T>(),
+        "QUERN_FIELDS: a field is a bool, integer, enum, float, double, quern_entity, quern::string or "
+        "quern::list, or a fixed array of these");
+    if constexpr (quern__list_of<T>::is_list) return QUERN_FIELD_LIST;
+    if constexpr (quern__is_string<T>) return QUERN_FIELD_STRING;
     if constexpr (std::is_enum<T>::value) return quern__field_type<std::underlying_type_t<T>>();
     if (std::is_same<T, bool>::value) return QUERN_FIELD_BOOL;
     if (std::is_same<T, quern_entity>::value) return QUERN_FIELD_ENTITY;
@@ -173,6 +231,14 @@ template <typename T> struct quern__field_of {
     using element = std::remove_cv_t<std::remove_extent_t<T>>;
     static constexpr quern_field_type type = quern__field_type<element>();
     static constexpr uint32_t count = static_cast<uint32_t>(sizeof(T) / sizeof(element));
+    /* Returns the description of a list's elements; NULL for other fields. */
+    static constexpr const quern_element *elements()
+    {
+        if constexpr (quern__list_of<element>::is_list)
+            return &quern__element_of<typename quern__list_of<element>::element>::value;
+        else
+            return nullptr;
+    }
 };
 
 /* Mistakes in a description of fields. They are counted in a whole list, and not asserted for each field, because compilers
@@ -194,11 +260,7 @@ template <typename Owner, typename F> constexpr quern__field_mistake quern__mist
         using element =
             std::remove_cv_t<std::remove_extent_t<typename std::invoke_result_t<F, Owner *>::type>>;
         if (std::is_pointer<element>::value) return quern__field_mistake::pointer;
-        return std::is_integral<element>::value || std::is_enum<element>::value ||
-                       std::is_same<element, float>::value || std::is_same<element, double>::value ||
-                       std::is_same<element, quern_entity>::value
-                   ? quern__field_mistake::none
-                   : quern__field_mistake::type;
+        return quern__is_field<element>() ? quern__field_mistake::none : quern__field_mistake::type;
     }
 }
 
@@ -207,7 +269,10 @@ template <typename Owner, typename F> constexpr quern_field quern__marked_field(
     constexpr auto mistake = quern__mistake_of<Owner, F>();
     if constexpr (mistake == quern__field_mistake::none) {
         using field = quern__field_of<typename std::invoke_result_t<F, Owner *>::type>;
-        return {name, field::type, find(static_cast<Owner *>(nullptr)).offset_bytes, field::count};
+        quern_field found = {name, field::type, find(static_cast<Owner *>(nullptr)).offset_bytes,
+                             field::count};
+        found.element = field::elements();
+        return found;
     } else {
         return {name, quern_field_type{}, static_cast<uint32_t>(mistake), 0};
     }
@@ -216,8 +281,9 @@ template <typename Owner, typename F> constexpr quern_field quern__marked_field(
 #define QUERN__HAS_NO_FIELD \
     "quern: the type lacks a field that its description lists, or the field is private"
 #define QUERN__IS_POINTER "quern: a pointer is no field: what it points to is not part of the value"
-#define QUERN__IS_NO_FIELD                                                                                \
-    "quern: a field is a bool, integer, enum, float, double or quern_entity, or a fixed array of these: " \
+#define QUERN__IS_NO_FIELD                                                                        \
+    "quern: a field is a bool, integer, enum, float, double or quern_entity, a quern::string or " \
+    "quern::list, or a fixed array of these: "                                                    \
     "list the elements of other arrays, and the members of structs, one by one"
 
 /* An element of QUERN_FIELDS, which has no list in which it could be checked. */
@@ -325,7 +391,7 @@ struct quern__a_field_is_a_number_an_entity_or_an_array_with_one_dimension_of_th
     long pointer: QUERN__FIELD_LONG, unsigned long pointer: QUERN__FIELD_ULONG, \
     long long pointer: QUERN_FIELD_I64, unsigned long long pointer: QUERN_FIELD_U64, \
     float pointer: QUERN_FIELD_F32, double pointer: QUERN_FIELD_F64, \
-    quern_entity pointer: QUERN_FIELD_ENTITY
+    quern_entity pointer: QUERN_FIELD_ENTITY, quern_string pointer: QUERN_FIELD_STRING
 #define QUERN__FIELD_BYTES(pointer) \
     bool pointer: sizeof(bool), char pointer: sizeof(char), \
     signed char pointer: sizeof(signed char), unsigned char pointer: sizeof(unsigned char), \
@@ -333,12 +399,13 @@ struct quern__a_field_is_a_number_an_entity_or_an_array_with_one_dimension_of_th
     int pointer: sizeof(int), unsigned pointer: sizeof(unsigned), long pointer: sizeof(long), \
     unsigned long pointer: sizeof(unsigned long), long long pointer: sizeof(long long), \
     unsigned long long pointer: sizeof(unsigned long long), float pointer: sizeof(float), \
-    double pointer: sizeof(double), quern_entity pointer: sizeof(quern_entity)
+    double pointer: sizeof(double), quern_entity pointer: sizeof(quern_entity), \
+    quern_string pointer: sizeof(quern_string)
 #define QUERN__FIELD_POINTERS(what) \
     bool **: what, char **: what, signed char **: what, unsigned char **: what, short **: what, \
     unsigned short **: what, int **: what, unsigned **: what, long **: what, \
     unsigned long **: what, long long **: what, unsigned long long **: what, float **: what, \
-    double **: what, quern_entity **: what
+    double **: what, quern_entity **: what, quern_string **: what
 
 /* _Generic converts an array to a pointer, so a pointer field is distinguished by the type of its address.
  */
@@ -363,6 +430,27 @@ struct quern__a_field_is_a_number_an_entity_or_an_array_with_one_dimension_of_th
         .count = (uint32_t)_Generic(&((owner *)0)->field, \
                                     char(*)[sizeof(((owner *)0)->field)]: sizeof(((owner *)0)->field)) \
     }
+
+/* Picks by the number of arguments: an element type alone, or a struct and its fields. */
+#define QUERN__LIST_FIELD(owner, field, ...) \
+    { \
+        .name = #field, .type = QUERN_FIELD_LIST, .count = 1, \
+        .offset_bytes = (uint32_t)(offsetof(owner, field) + \
+            0 * sizeof(1 ? (const QUERN__FIRST(__VA_ARGS__, 0) *)NULL : ((owner *)0)->field.items)), \
+        .element = QUERN__JOIN(QUERN__ELEMENT_, QUERN__IS_ALONE(__VA_ARGS__))(__VA_ARGS__) \
+    }
+#define QUERN__FIRST(first, ...) first
+#define QUERN__IS_ALONE(...) \
+    QUERN__PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+#define QUERN__ELEMENT_1(element_type) \
+    (&(const quern_element){.type = _Generic((element_type *)0, QUERN__FIELD_TYPES(*))})
+#define QUERN__ELEMENT_0(element_type, ...) \
+    (&(const quern_element){ \
+        .size_bytes = sizeof(element_type), .alignment_bytes = _Alignof(element_type), \
+        .fields = (const quern_field[])QUERN_FIELDS(element_type, __VA_ARGS__), \
+        .field_count = QUERN__COUNT(__VA_ARGS__)})
 /* clang-format on */
 /* NOLINTEND(bugprone-macro-parentheses) */
 

@@ -282,6 +282,25 @@ QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity enti
 QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 
+/** Sets the value of a component if it differs from the present one, or adds the component if it is missing. With an equal
+ * value nothing changes: no version for change filters, nothing for reactions. out_changed, which may be NULL, is set to
+ * whether the value was set. Values are compared by their described fields, or by all bytes, padding included, if no field
+ * is described. Errors: those of quern_entity_set. */
+QUERN_API quern_result quern_entity_set_if_different(quern_world *world, quern_entity entity,
+                                                     quern_component component, const void *value,
+                                                     bool *out_changed);
+
+/** Adds a component with a constructed value unless the entity has it. out_value, which may be NULL, is set to the address
+ * of the value, as from quern_entity_get; NULL for a tag. out_added, which may be NULL, is set to whether the component
+ * was added. Refuses components of relations. Further errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
+ * INVALID_ARGUMENT (a relation). */
+QUERN_API quern_result quern_entity_ensure(quern_world *world, quern_entity entity,
+                                           quern_component component, void **out_value, bool *out_added);
+
+/** Removes all components and tags of an entity at once, in one move. It stays alive, and keeps its name, its relations, and
+ * whether it is disabled. Further errors: LIMIT (QUERN_MAX_ARCHETYPES). */
+QUERN_API quern_result quern_entity_clear(quern_world *world, quern_entity entity);
+
 /** Returns the address of a component's value, to read or to write. It is valid until the next structural
  * change of the world. Returns NULL without a message if the entity does not have the component. Returns
  * NULL with a message if the call is wrong, and for a tag, which has no value (use quern_entity_has). */

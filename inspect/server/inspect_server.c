@@ -491,7 +491,7 @@ static void advance(quern__inspect_server *server, client *connection, short eve
     while (!has_failed && connection->file >= 0 && steps[connection->state] != NULL &&
            steps[connection->state](server, connection))
         ;
-    if (connection->file < 0) return;
+    /* If a step has ended the connection, it is not in the state WAITS, and ending it again does nothing. */
     const bool is_reading = connection->state != WAITS && connection->state != WRITES;
     if (has_failed || (is_reading && connection->has_ended))
         end_connection(server, connection, false);

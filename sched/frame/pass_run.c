@@ -334,7 +334,8 @@ static bool is_skipped(const quern__pass_call *call, const quern_view *view, uin
 /* Sets the members of the view that differ from chunk to chunk. */
 SPECIALIZED void point_view_at_chunk(const quern__pass_table *table, uint32_t chunk_index, quern_view *view)
 {
-    const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
+    const quern__chunk_slot *slot =
+        chunk_index == 0 ? &table->first_slot : &table->archetype->slots[chunk_index];
     view->count = slot->row_count;
     quern__view_set_chunk(view, table->archetype, slot);
     quern__view_set_change_data(view, table->archetype->tracks_changes ? table->archetype : NULL,
@@ -445,13 +446,30 @@ static quern__pass_table *const *find_table(const quern__pass *pass, uint32_t ch
     return &pass->ordered_tables[low];
 }
 
+/* Archetypes and their chunks lie anywhere in memory, and a table of few rows is processed sooner than a cache miss is over:
+ * what the first chunk of a table needs is fetched a few tables ahead. Fewer than MANY_TABLES stay in the own caches. */
+enum { TABLES_AHEAD = 4, MANY_TABLES = 256 };
+
+static inline void prefetch_table(const quern__pass *pass, const quern__pass_table *table)
+{
+    const quern__pass_column *end = pass->columns.items + table->end_column;
+    QUERN__PREFETCH(&table->archetype->shape.shift);
+    for (const quern__pass_column *column = pass->columns.items + table->first_column; column < end;
+         column++)
+        QUERN__PREFETCH(table->first_slot.run + ((size_t)column->offset_bytes << table->shift));
+}
+
 SPECIALIZED void run_chunk_range(const chunk_run run, uint32_t begin, uint32_t end)
 {
     quern_view view = {.context = run.context};
     quern__pass_table *const *next = find_table(run.pass, begin);
+    const uint32_t table_count = run.pass->ordered_table_count;
+    quern__pass_table *const *const end_fetch =
+        run.pass->ordered_tables + (table_count >= MANY_TABLES ? table_count - TABLES_AHEAD : 0);
     uint32_t chunk_index = begin - (*next)->first_chunk;
     for (uint32_t left = end - begin; left > 0; next++, chunk_index = 0) {
         const quern__pass_table *table = *next;
+        if (next < end_fetch) prefetch_table(run.pass, next[TABLES_AHEAD]);
         for (; chunk_index < table->chunk_count && left > 0; chunk_index++, left--)
             run_chunk(run, table, chunk_index, &view);
     }

@@ -292,7 +292,7 @@ static void enable_as_allowed(const quern_schedule *schedule, quern__system *sys
     quern__system_set_enabled(system, is_enabled);
 }
 
-/* Makes contexts and guards forget a system. system: may be NULL. */
+/* Makes contexts forget a system: code that has kept a context must not find a freed one. */
 static void forget_system(quern_schedule *schedule, const quern__system *system)
 {
     for (uint32_t i = 0; i < schedule->worker_count && system != NULL; i++) {
@@ -302,13 +302,13 @@ static void forget_system(quern_schedule *schedule, const quern__system *system)
             context->scope.accessor = NULL;
         }
     }
-    quern__guards_forget(schedule);
 }
 
 /* Ends all that refers to a system before its successor replaces it or, if that is NULL, the system is removed. */
 static void replace_system(quern_schedule *schedule, quern__system *system, quern__system *successor)
 {
     forget_system(schedule, system);
+    quern__guards_forget(schedule);
     if (successor == NULL)
         schedule->observer->calls->forget_system(schedule->observer, system);
     else

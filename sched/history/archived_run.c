@@ -1,120 +1,48 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The state of schedules in an archive (archived_run.h), in this order: waiting events and their readers, what is pending
- * for reactions, schedules, change versions; then writing and loading all of it, and the public calls that save and load
- * worlds (quern/archive.h). */
+/* The state of schedules in an archive: everything outside of rows, links, names and resources that the next frame
+ * depends on.
+ *
+ *   head        the world's clock, numbers of schedules and archetypes
+ *   schedules   of each: the names of its phases and systems, then its state
+ *   versions    of each archetype: change versions of chunks and rows; none if it keeps none
+ *   reactions   of each system that is a reaction: pending rows and copies of removed rows, by archetype
+ *   events      of each event type: its schema, its readers, and the batches that wait
+ *
+ * Unlike a frame of a history, these bytes can be read by another process: they identify systems, events and readers
+ * by name, and archetypes by their position in the archive. Handles are those of the saved world; restoring maps them.
+ *
+ * The bytes may be forged. Each part is read twice: `prepare` checks it completely and reserves memory, `restore`
+ * reads it again and relies on that. */
 
-#include "sched/history/archived_run.h"
-
+#include "core/archive/archive_internal.h"
 #include "core/base/bytes.h"
+#include "core/events/event_internal.h"
 #include "core/query/query_internal.h"
+#include "core/reactions/reaction.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
+#include "sched/history/saved_schedule.h"
 
 #include <stdio.h>
 
-/* An event type. Its schema follows, then its readers, then the batches that wait: of each the number of values, and
- * the values. */
-typedef struct run_channel {
-    uint32_t size_bytes, alignment_bytes, field_count;
-    uint32_t reader_count, batch_count;
-    uint32_t zero;
-    uint64_t lost_count;
-} run_channel;
+enum { RUN_NAME_LENGTH_BYTES = 1 }; /* size of the length before a name */
 
-/* A reader. Its name follows. Readers with one name are in the order of the channel's list. */
-typedef struct run_event_reader {
-    uint64_t lost_count;
-    uint32_t seen_count; /* waiting batches that it has seen */
-    uint32_t has_batch;
-} run_event_reader;
+typedef struct archived_run {
+    quern_world *world;
+    quern_schedule *const *schedules;
+    uint32_t schedule_count;
+    quern__event_block *event_blocks; /* blocks that prepare has reserved */
+} archived_run;
 
-static const quern__schema_form schema_form = {.name_length_bytes = QUERN__RUN_NAME_LENGTH_BYTES};
-
-static uint32_t channel_count(const quern_world *world)
-{
-    return world->events != NULL ? world->events->channels.count : 0;
-}
-
-static quern__channel *find_channel(const quern_world *world, const char *name)
-{
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        if (strcmp(world->events->channels.items[i]->type.name, name) == 0)
-            return world->events->channels.items[i];
-    return NULL;
-}
-
-/* ----------------------------------------------------------------------------------------- writing */
-
-static quern_result write_channel(const quern__channel *channel, quern__byte_writer *writer)
-{
-    const quern__type *type = &channel->type;
-    run_channel head = {.size_bytes = type->size_bytes,
-                        .alignment_bytes = type->alignment_bytes,
-                        .field_count = type->field_count,
-                        .batch_count = channel->batches.count - channel->head,
-                        .lost_count = channel->lost_count};
-    if (head.batch_count > 0 && quern__hooks_own_resources(&type->hooks))
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "events '%s' are waiting, and the type has hooks, so an archive cannot save what they "
-            "own: save after all readers have seen the events",
-            type->name);
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        head.reader_count++;
-    quern__write(writer, &head, sizeof head);
-    quern__write_schema(writer, schema_form, type->name, type->fields, type->field_count);
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        const run_event_reader saved = {.lost_count = reader->lost_count,
-                                        .seen_count = (uint32_t)(reader->cursor - channel->first_number),
-                                        .has_batch = reader->has_batch};
-        quern__write(writer, &saved, sizeof saved);
-        quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, reader->name);
-    }
-    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
-        const quern__event_batch *batch = &channel->batches.items[i];
-        quern__write_u32(writer, batch->count);
-        quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
-    }
-    return QUERN_OK;
-}
-
-/* --------------------------------------------------------------------------------------- preparing */
-
-static quern_result check_type(const quern__channel *channel, const run_channel *saved,
-                               const quern__schema *schema)
-{
-    const quern__type *type = &channel->type;
-    if (saved->size_bytes == type->size_bytes && saved->alignment_bytes == type->alignment_bytes &&
-        saved->field_count == type->field_count && !quern__hooks_own_resources(&type->hooks) &&
-        quern__type_different_field(type, schema->fields) == type->field_count)
-        return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "events '%s' are waiting in the archive, and their type differs in this world: register it "
-        "as in the saved world, or load without schedules",
-        type->name);
-}
-
-static bool check_readers(const run_channel *saved, quern__byte_reader *bytes)
-{
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    for (uint32_t i = 0; i < saved->reader_count && !bytes->has_failed; i++) {
-        run_event_reader reader;
-        quern__read(bytes, &reader, sizeof reader);
-        quern__read_text(bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
-        if (reader.seen_count > saved->batch_count || reader.has_batch > 1 ||
-            (reader.has_batch != 0 && reader.seen_count == saved->batch_count))
-            return false;
-    }
-    return !bytes->has_failed;
-}
-
-/* Returns the distance of values in a block. */
-static size_t stride_of(const run_channel *saved)
-{
-    return saved->size_bytes > 0 ? saved->size_bytes : 1;
-}
+/* The bytes of a state while a part is read, and the archetypes that it refers to. */
+typedef struct run_reader {
+    const quern__image *image;
+    quern__byte_reader bytes;
+    /* When restoring: maps handles of the archive to the world. */
+    quern__remap_function *remap;
+    void *remap_argument;
+} run_reader;
 
 /* Fails with BAD_ARCHIVE because a part of the state cannot be read. */
 static quern_result run_fail(const char *part)
@@ -122,104 +50,6 @@ static quern_result run_fail(const char *part)
     char text[96];
     snprintf(text, sizeof text, "the %s in the state of its schedules cannot be read", part);
     return quern__image_fail(text);
-}
-
-/* Checks the batches, and reserves memory for them unless the world lacks the channel, which is then NULL. */
-static quern_result prepare_batches(quern__archived_run *run, quern__channel *channel,
-                                    const run_channel *saved, quern__byte_reader *bytes)
-{
-    quern__event_packing packing = {.blocks = &run->event_blocks};
-    if (saved->batch_count > quern__bytes_left(bytes) / sizeof(uint32_t)) return run_fail("events");
-    for (uint32_t i = 0; i < saved->batch_count; i++) {
-        const uint32_t count = quern__read_u32(bytes);
-        if (count == 0 || count > QUERN__EVENT_VALUES_BYTES / stride_of(saved) ||
-            quern__read_items(bytes, count, stride_of(saved)) == NULL)
-            return run_fail("events");
-        if (!quern__packing_reserve(&packing, run->world, count * stride_of(saved)))
-            return quern__image_fail_memory();
-    }
-    return quern__array_reserve(&run->world->storage.allocator, &channel->batches, saved->batch_count)
-               ? QUERN_OK
-               : quern__image_fail_memory();
-}
-
-static quern_result prepare_channel(quern__archived_run *run, quern__byte_reader *bytes)
-{
-    quern__schema schema;
-    run_channel saved;
-    quern__read(bytes, &saved, sizeof saved);
-    quern__read_schema(bytes, schema_form, saved.field_count, &schema);
-    if (bytes->has_failed || saved.zero != 0 || !check_readers(&saved, bytes)) return run_fail("events");
-    if (saved.batch_count == 0) return QUERN_OK;
-    quern__channel *channel = find_channel(run->world, schema.name);
-    if (channel == NULL)
-        return quern__fail(
-            QUERN_ERROR_UNKNOWN_EVENT,
-            "events '%s' are waiting in the archive, and the world lacks the type: register it, or "
-            "load without schedules",
-            schema.name);
-    const quern_result result = check_type(channel, &saved, &schema);
-    return result == QUERN_OK ? prepare_batches(run, channel, &saved, bytes) : result;
-}
-
-/* --------------------------------------------------------------------------------------- restoring */
-
-/* Empties a channel. Its readers have seen everything until the archive says otherwise. `end` marks the readers that it
- * has mentioned: its value matters only while a system reads. */
-static void empty_channel(quern__channel *channel)
-{
-    quern__channel_drop_all(channel);
-    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        reader->cursor = UINT64_MAX;
-        reader->end = 0;
-        reader->has_batch = false;
-    }
-}
-
-/* Restores the position of the next reader with the name. A reader that the world lacks is skipped. */
-static void restore_reader(const quern__channel *channel, const run_event_reader *saved, const char *name)
-{
-    quern_event_reader *reader = channel->readers;
-    while (reader != NULL && (reader->end != 0 || strcmp(reader->name, name) != 0))
-        reader = reader->next;
-    if (reader == NULL) return;
-    reader->end = 1;
-    reader->cursor = channel->first_number + saved->seen_count;
-    reader->lost_count = saved->lost_count;
-    reader->has_batch = saved->has_batch != 0;
-}
-
-static void restore_channel(quern__archived_run *run, quern__run_reader *reader)
-{
-    quern__schema schema;
-    run_channel saved;
-    quern__read(&reader->bytes, &saved, sizeof saved);
-    quern__read_schema(&reader->bytes, schema_form, saved.field_count, &schema);
-    quern__channel *channel = find_channel(run->world, schema.name);
-    for (uint32_t i = 0; i < saved.reader_count; i++) {
-        char name[QUERN_MAX_NAME_BYTES + 1];
-        run_event_reader saved_reader;
-        quern__read(&reader->bytes, &saved_reader, sizeof saved_reader);
-        quern__read_text(&reader->bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
-        if (channel != NULL) restore_reader(channel, &saved_reader, name);
-    }
-    if (channel != NULL) channel->lost_count = saved.lost_count;
-    quern__event_packing packing = {.blocks = &run->event_blocks};
-    for (uint32_t i = 0; i < saved.batch_count; i++) {
-        const uint32_t count = quern__read_u32(&reader->bytes);
-        char *values = quern__packing_append(&packing, channel, count);
-        quern__read(&reader->bytes, values, (size_t)count * channel->stride_bytes);
-        for (uint32_t k = 0; k < count && channel->type.has_entity_fields; k++)
-            quern__type_remap(&channel->type, values + (size_t)k * channel->stride_bytes, reader->remap,
-                              reader->remap_argument);
-    }
-}
-
-/* A reader that the archive does not mention gets the events that are published from now on. */
-static void finish_channel(const quern__channel *channel)
-{
-    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        if (reader->cursor == UINT64_MAX) reader->cursor = quern__channel_end(channel);
 }
 
 /* ---------------------------------------------------------------------------------------- reactions */
@@ -264,10 +94,9 @@ static uint32_t find_bit_column(const quern__subscription *subscription, uint32_
 }
 
 /* Calls `visit` for each system of all schedules, in order, until a call fails. */
-typedef quern_result system_visit(const quern__archived_run *run, const quern__system *system,
-                                  void *argument);
+typedef quern_result system_visit(const archived_run *run, const quern__system *system, void *argument);
 
-static quern_result visit_systems(const quern__archived_run *run, system_visit *visit, void *argument)
+static quern_result visit_systems(const archived_run *run, system_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < run->schedule_count; i++) {
@@ -280,20 +109,17 @@ static quern_result visit_systems(const quern__archived_run *run, system_visit *
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static bool has_bits(const quern__subscription *subscription)
+/* Whether the subscription has copies, or pending rows. */
+static bool is_written(const quern__subscription *subscription)
 {
     const quern__archetype *archetype = subscription->archetype;
-    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+    if (subscription->removed.count > 0) return true;
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT && subscription->is_pending; kind++) {
         const uint32_t column = find_bit_column(subscription, kind);
         for (uint32_t slot = 0; column != QUERN__NO_BIT_COLUMN && slot < archetype->chunk_count; slot++)
             if (quern__bit_column_count(archetype->row_bits, column, slot) > 0) return true;
     }
     return false;
-}
-
-static bool is_written(const quern__subscription *subscription)
-{
-    return subscription->removed.count > 0 || (subscription->is_pending && has_bits(subscription));
 }
 
 static void write_old_value(void *argument, const quern__old_column *column, char *value)
@@ -347,8 +173,7 @@ static quern_result write_subscription(quern__subscription *subscription, const 
     return QUERN_OK;
 }
 
-static quern_result write_system(const quern__archived_run *run, const quern__system *system,
-                                 void *argument)
+static quern_result write_system(const archived_run *run, const quern__system *system, void *argument)
 {
     const quern__reaction *reaction = system->reaction;
     run_reaction head = {.kinds = system->reacts_to};
@@ -392,31 +217,15 @@ static inline uint32_t run_slot_count(const quern__archived_archetype *archived)
     return archived->row_count / capacity + (archived->row_count % capacity != 0);
 }
 
-/* Checks the copies of removed rows, and reserves memory for them. */
-static quern_result prepare_copies(const quern__system *system, const quern_allocator *allocator,
-                                   quern__run_reader *reader, quern__subscription *subscription,
-                                   const run_subscription *saved)
-{
-    quern__removed *removed = &subscription->removed;
-    if (saved->copy_count == 0) return QUERN_OK;
-    if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved->copy_bytes != copy_bytes_of(removed) ||
-        removed->calls_hooks ||
-        quern__read_items(&reader->bytes, saved->copy_count, saved->copy_bytes) == NULL)
-        return run_fail("removed rows of reactions");
-    if (quern__removed_reserve_total(removed, allocator, saved->copy_count)) return QUERN_OK;
-    return quern__image_fail_memory();
-}
-
 /* Returns the archetype of the world for the archetype at a position in the archive, or NULL if the archive has
  * fewer. */
-static inline const quern__archived_archetype *run_archetype(const quern__run_reader *reader,
-                                                             uint32_t position)
+static inline const quern__archived_archetype *run_archetype(const run_reader *reader, uint32_t position)
 {
     return position < reader->image->archetypes.count ? &reader->image->archetypes.items[position] : NULL;
 }
 
 static quern_result prepare_subscription(const quern__system *system, const quern_allocator *allocator,
-                                         quern__run_reader *reader, uint32_t *least_archetype)
+                                         run_reader *reader, uint32_t *least_archetype)
 {
     run_subscription saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
@@ -449,18 +258,23 @@ static quern_result prepare_subscription(const quern__system *system, const quer
             if ((words[0][i] & words[1][i]) != 0) return run_fail("pending rows of reactions");
     }
     if (bytes->has_failed) return run_fail("pending rows of reactions");
-    const quern_result result = prepare_copies(system, allocator, reader, subscription, &saved);
-    if (result != QUERN_OK) return result;
+    quern__removed *removed = &subscription->removed;
+    if (saved.copy_count > 0) {
+        if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved.copy_bytes != copy_bytes_of(removed) ||
+            removed->calls_hooks || quern__read_items(bytes, saved.copy_count, saved.copy_bytes) == NULL)
+            return run_fail("removed rows of reactions");
+        if (!quern__removed_reserve_total(removed, allocator, saved.copy_count))
+            return quern__image_fail_memory();
+    }
     if (saved.old_bytes != quern__old_values_row_bytes(&subscription->old))
         return run_fail("old values of reactions");
     quern__read_items(&reader->bytes, set_count, saved.old_bytes);
     return reader->bytes.has_failed ? run_fail("old values of reactions") : QUERN_OK;
 }
 
-static quern_result prepare_system(const quern__archived_run *run, const quern__system *system,
-                                   void *argument)
+static quern_result prepare_system(const archived_run *run, const quern__system *system, void *argument)
 {
-    quern__run_reader *reader = argument;
+    run_reader *reader = argument;
     run_reaction head;
     quern__read(&reader->bytes, &head, sizeof head);
     if (reader->bytes.has_failed || (head.kinds == 0 && head.subscription_count > 0))
@@ -480,26 +294,14 @@ static quern_result prepare_system(const quern__archived_run *run, const quern__
 
 /* --------------------------------------------------------------------------------------- restoring */
 
-static void restore_handles(const quern__removed *removed, quern__run_reader *reader)
-{
-    for (uint32_t i = 0; i < removed->count; i++) {
-        char *block = removed->blocks.items[i / removed->block_rows];
-        const uint32_t row = i % removed->block_rows;
-        const quern_entity saved = {quern__read_u64(&reader->bytes)};
-        ((quern_entity *)(void *)block)[row] = reader->remap(reader->remap_argument, saved);
-        /* as many changes of one copy each: later changes have greater keys */
-        ((uint64_t *)(void *)(block + removed->keys_offset_bytes))[row] = (uint64_t)i << 32;
-    }
-}
-
 static void restore_old_value(void *argument, const quern__old_column *column, char *value)
 {
-    quern__run_reader *reader = argument;
+    run_reader *reader = argument;
     quern__read(&reader->bytes, value, column->size_bytes);
     quern__type_remap(column->type, value, reader->remap, reader->remap_argument);
 }
 
-static void restore_subscription(const quern__system *system, quern__run_reader *reader)
+static void restore_subscription(const quern__system *system, run_reader *reader)
 {
     run_subscription saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
@@ -522,7 +324,14 @@ static void restore_subscription(const quern__system *system, quern__run_reader 
     subscription->is_pending = true;
     removed->count = saved.copy_count;
     removed->change = 0; /* no change has the number 0, so the next change sets change_first */
-    if (saved.copy_count > 0) restore_handles(removed, reader);
+    for (uint32_t i = 0; i < removed->count; i++) {
+        char *block = removed->blocks.items[i / removed->block_rows];
+        const uint32_t row = i % removed->block_rows;
+        const quern_entity handle = {quern__read_u64(&reader->bytes)};
+        ((quern_entity *)(void *)block)[row] = reader->remap(reader->remap_argument, handle);
+        /* as many changes of one copy each: later changes have greater keys */
+        ((uint64_t *)(void *)(block + removed->keys_offset_bytes))[row] = (uint64_t)i << 32;
+    }
     for (uint32_t i = 0; i < removed->column_count && saved.copy_count > 0; i++) {
         const quern__removed_column *column = &removed->columns[i];
         const quern__archetype *archetype = removed->archetype;
@@ -541,11 +350,10 @@ static void restore_subscription(const quern__system *system, quern__run_reader 
                             find_bit_column(subscription, SET_BITS), restore_old_value, reader);
 }
 
-static quern_result restore_system(const quern__archived_run *run, const quern__system *system,
-                                   void *argument)
+static quern_result restore_system(const archived_run *run, const quern__system *system, void *argument)
 {
     (void)run;
-    quern__run_reader *reader = argument;
+    run_reader *reader = argument;
     run_reaction head;
     quern__read(&reader->bytes, &head, sizeof head);
     if (system->reaction == NULL) return QUERN_OK;
@@ -593,25 +401,10 @@ typedef struct run_versions {
 
 /* --------------------------------------------------------------------------------------- schedules */
 
-static void write_schedule(const quern_schedule *schedule, quern__byte_writer *writer)
-{
-    const quern__plan *plan = &schedule->plan;
-    const run_schedule head = {(uint8_t)plan->phase_count, RUN_SCHEDULE_VERSION, (uint16_t)plan->sets.count,
-                               plan->systems.count};
-    quern__write(writer, &head, sizeof head);
-    for (uint32_t i = 0; i < plan->phase_count; i++)
-        quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, plan->phases[i].name);
-    for (uint32_t i = 0; i < plan->sets.count; i++)
-        quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, plan->sets.items[i]->name);
-    for (uint32_t i = 0; i < plan->systems.count; i++)
-        quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, plan->systems.items[i]->name);
-    quern__schedule_save(schedule, writer);
-}
-
 static quern_result check_name(quern__byte_reader *bytes, const char *what, const char *name)
 {
     char saved[QUERN_MAX_NAME_BYTES + 1];
-    quern__read_text(bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, saved);
+    quern__read_text(bytes, RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, saved);
     if (bytes->has_failed) return run_fail("names");
     if (strcmp(saved, name) == 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
@@ -656,16 +449,12 @@ static quern_result prepare_schedule(const quern_schedule *schedule, quern__byte
 
 /* ---------------------------------------------------------------------------------------- versions */
 
-static run_versions describe_versions(const quern__archetype *archetype)
-{
-    if (archetype->versions.items == NULL) return (run_versions){0};
-    return (run_versions){archetype->versions.stride,
-                          archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0};
-}
-
 static void write_versions(const quern__archetype *archetype, quern__byte_writer *writer)
 {
-    const run_versions head = describe_versions(archetype);
+    run_versions head = {0};
+    if (archetype->versions.items != NULL)
+        head = (run_versions){archetype->versions.stride,
+                              archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0};
     quern__write(writer, &head, sizeof head);
     quern__write(writer, archetype->versions.items,
                  (size_t)archetype->chunk_count * head.stride * sizeof(uint64_t));
@@ -754,7 +543,7 @@ static void restore_versions(const quern__archived_archetype *archived, quern__b
 /* ----------------------------------------------------------------------------------------- writing */
 
 /* Commands that failed frames have kept, and events that they could not publish, cannot be saved. */
-static quern_result check_unsaved(const quern__archived_run *run)
+static quern_result check_unsaved(const archived_run *run)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < run->schedule_count && result == QUERN_OK; i++)
@@ -763,23 +552,30 @@ static quern_result check_unsaved(const quern__archived_run *run)
 }
 
 /* Writes the state of the schedules. Errors: INVALID_ARGUMENT (something waits that cannot be saved), OUT_OF_MEMORY. */
-static quern_result run_write(const quern__archived_run *run, quern__byte_writer *writer)
+static quern_result run_write(const archived_run *run, quern__byte_writer *writer)
 {
     const quern__storage *storage = &run->world->storage;
     quern_result result = check_unsaved(run);
     if (result != QUERN_OK) return result;
     const run_head head = {storage->clock, run->schedule_count, storage->archetypes.count};
     quern__write(writer, &head, sizeof head);
-    for (uint32_t i = 0; i < run->schedule_count; i++)
-        write_schedule(run->schedules[i], writer);
+    for (uint32_t i = 0; i < run->schedule_count; i++) {
+        const quern__plan *plan = &run->schedules[i]->plan;
+        const run_schedule schedule = {(uint8_t)plan->phase_count, RUN_SCHEDULE_VERSION,
+                                       (uint16_t)plan->sets.count, plan->systems.count};
+        quern__write(writer, &schedule, sizeof schedule);
+        for (uint32_t n = 0; n < plan->phase_count; n++)
+            quern__write_text(writer, RUN_NAME_LENGTH_BYTES, plan->phases[n].name);
+        for (uint32_t n = 0; n < plan->sets.count; n++)
+            quern__write_text(writer, RUN_NAME_LENGTH_BYTES, plan->sets.items[n]->name);
+        for (uint32_t n = 0; n < plan->systems.count; n++)
+            quern__write_text(writer, RUN_NAME_LENGTH_BYTES, plan->systems.items[n]->name);
+        quern__schedule_save(run->schedules[i], writer);
+    }
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         write_versions(storage->archetypes.items[i], writer);
     result = visit_systems(run, write_system, writer);
-    if (result == QUERN_OK) {
-        quern__write_u32(writer, channel_count(run->world));
-        for (uint32_t i = 0; i < channel_count(run->world) && result == QUERN_OK; i++)
-            result = write_channel(run->world->events->channels.items[i], writer);
-    }
+    if (result == QUERN_OK) result = quern__events_write(run->world, true, writer);
     if (result == QUERN_OK && writer->has_failed)
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                              "out of memory for the state of %u schedules; nothing was written",
@@ -789,36 +585,30 @@ static quern_result run_write(const quern__archived_run *run, quern__byte_writer
 
 /* ----------------------------------------------------------------------------------------- loading */
 
-static quern__run_reader open_reader(const quern__image *image, run_head *out_head)
+static run_reader open_reader(const quern__image *image, run_head *out_head)
 {
-    quern__run_reader reader = {.image = image,
-                                .bytes = quern__byte_reader_open(image->run.bytes, image->run.count)};
+    run_reader reader = {.image = image,
+                         .bytes = quern__byte_reader_open(image->run.bytes, image->run.count)};
     quern__read(&reader.bytes, out_head, sizeof *out_head);
     return reader;
 }
 
-static quern_result check_head(const quern__archived_run *run, const quern__run_reader *reader,
-                               const run_head *head)
-{
-    if (reader->bytes.has_failed || head->clock > MAX_CLOCK ||
-        head->archetype_count != reader->image->archetypes.count)
-        return run_fail("head");
-    if (head->schedule_count == run->schedule_count) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "%u schedules are listed, but the archive was saved with %u: list the same schedules in "
-        "the same order, or load without schedules",
-        run->schedule_count, head->schedule_count);
-}
-
-/* The functions of a quern__run_restorer, whose argument is a quern__archived_run. */
+/* The functions of a quern__run_restorer, whose argument is an archived_run. */
 static quern_result check_and_reserve_run(void *argument, const quern__image *image)
 {
-    quern__archived_run *run = argument;
+    archived_run *run = argument;
     run_head head;
-    quern__run_reader reader = open_reader(image, &head);
-    quern_result result = check_head(run, &reader, &head);
-    if (result == QUERN_OK) result = check_unsaved(run);
+    run_reader reader = open_reader(image, &head);
+    if (reader.bytes.has_failed || head.clock > MAX_CLOCK ||
+        head.archetype_count != image->archetypes.count)
+        return run_fail("head");
+    if (head.schedule_count != run->schedule_count)
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "%u schedules are listed, but the archive was saved with %u: list the same schedules in "
+            "the same order, or load without schedules",
+            run->schedule_count, head.schedule_count);
+    quern_result result = check_unsaved(run);
     for (uint32_t i = 0; i < run->schedule_count && result == QUERN_OK; i++)
         result = prepare_schedule(run->schedules[i], &reader.bytes, head.clock);
     for (uint32_t i = 0; i < head.archetype_count && result == QUERN_OK; i++)
@@ -826,13 +616,12 @@ static quern_result check_and_reserve_run(void *argument, const quern__image *im
             result = run_fail("change versions");
     if (result == QUERN_OK) result = visit_systems(run, prepare_system, &reader);
     if (result == QUERN_OK) {
-        const uint32_t count = quern__read_u32(&reader.bytes);
-        result = reader.bytes.has_failed ? run_fail("events") : QUERN_OK;
-        for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-            result = prepare_channel(run, &reader.bytes);
-        if (result == QUERN_OK && run->world->events != NULL &&
-            !quern__pool_reserve(&run->world->events->pool, &run->world->storage.allocator))
-            result = quern__image_fail_memory();
+        result = quern__events_prepare(&(quern__event_reading){.world = run->world,
+                                                               .is_portable = true,
+                                                               .bytes = &reader.bytes,
+                                                               .blocks = &run->event_blocks});
+        if (result == QUERN_ERROR_BAD_ARCHIVE) result = run_fail("events");
+        if (result == QUERN_ERROR_OUT_OF_MEMORY) result = quern__image_fail_memory();
     }
     if (result == QUERN_OK && !quern__is_fully_read(&reader.bytes)) result = run_fail("end");
     if (result != QUERN_OK) quern__packing_undo(run->world, &run->event_blocks);
@@ -842,10 +631,10 @@ static quern_result check_and_reserve_run(void *argument, const quern__image *im
 static void run_restore(void *argument, const quern__image *image, quern__remap_function *remap,
                         void *remap_argument)
 {
-    quern__archived_run *run = argument;
+    archived_run *run = argument;
     quern__storage *storage = &run->world->storage;
     run_head head;
-    quern__run_reader reader = open_reader(image, &head);
+    run_reader reader = open_reader(image, &head);
     reader.remap = remap;
     reader.remap_argument = remap_argument;
     if (head.clock > storage->clock) storage->clock = head.clock;
@@ -860,7 +649,7 @@ static void run_restore(void *argument, const quern__image *image, quern__remap_
         char name[QUERN_MAX_NAME_BYTES + 1];
         quern__read_in_place(&reader.bytes, sizeof(run_schedule));
         for (uint32_t n = 0; n < plan->phase_count + plan->sets.count + plan->systems.count; n++)
-            quern__read_text(&reader.bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
+            quern__read_text(&reader.bytes, RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
         quern__schedule_restore(schedule, &reader.bytes);
         for (uint32_t n = 0; n < plan->systems.count; n++) {
             const quern__query *query = quern__system_target_query(plan->systems.items[n]);
@@ -876,79 +665,41 @@ static void run_restore(void *argument, const quern__image *image, quern__remap_
     reactions->is_pending = false;
     for (uint32_t k = 0; k < reactions->list.count; k++)
         reactions->is_pending |= reactions->list.items[k] != NULL && reactions->list.items[k]->is_pending;
-    const quern_world *world = run->world;
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        empty_channel(world->events->channels.items[i]);
-    const uint32_t count = quern__read_u32(&reader.bytes);
-    for (uint32_t i = 0; i < count; i++)
-        restore_channel(run, &reader);
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        finish_channel(world->events->channels.items[i]);
+    quern__events_restore(&(quern__event_reading){.world = run->world,
+                                                  .is_portable = true,
+                                                  .bytes = &reader.bytes,
+                                                  .blocks = &run->event_blocks,
+                                                  .remap = remap,
+                                                  .remap_argument = remap_argument});
     assert(quern__is_fully_read(&reader.bytes));
 }
 
 /* ------------------------------------------------------------------------------------- public calls */
 
-static bool is_end_of_schedules(const void *list, uint32_t i)
-{
-    return ((quern_schedule *const *)list)[i] == NULL;
-}
-
-/* Checks a list of schedules, and counts them. */
-static quern_result check_schedules(quern_world *world, quern_schedule *const *schedules,
-                                    quern__archived_run *out_run)
-{
-    *out_run = (quern__archived_run){.world = world, .schedules = schedules};
-    quern_result result = quern__list_count(schedules, QUERN_MAX_ARCHIVE_SCHEDULES, is_end_of_schedules,
-                                            "schedule", NULL, &out_run->schedule_count);
-    for (uint32_t i = 0; i < out_run->schedule_count && result == QUERN_OK; i++) {
-        if (schedules[i]->plan.world != world)
-            result =
-                quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                            "schedule %u of the list belongs to another world: list schedules of the world "
-                            "that is saved or loaded",
-                            i);
-        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
-            if (schedules[k] == schedules[i])
-                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                     "schedule %u is in the list twice: list each schedule once", i);
-    }
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------ saving */
-
-static quern_result save_with_schedules(const quern__archived_run *run, quern_sink sink,
-                                        const quern_save_def *def)
-{
-    if (def->leave_out[0].bits != 0)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "leave_out and schedules are both set: frames after loading could not be the same without "
-            "some components; set only one of them");
-    quern__byte_writer bytes = {.allocator = &run->world->storage.allocator};
-    quern_result result = run_write(run, &bytes);
-    if (result == QUERN_OK) result = quern__world_save(run->world, sink, def, &bytes);
-    quern__byte_writer_release(&bytes);
-    return result;
-}
-
 static quern_result save(quern_world *world, quern_sink sink, const quern_save_def *def)
 {
     static const quern_save_def zero;
-    static const quern__byte_writer no_state;
-    quern__archived_run run;
     if (def == NULL) def = &zero;
+    archived_run run = {.world = world, .schedules = def->schedules};
     quern_result result = quern__world_check_unlocked(world, "quern_world_save");
     if (result == QUERN_OK && def->outside_id != NULL)
         result = quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "outside_id is set, but no entity is outside of a whole world: set it to NULL, or save "
             "a list of entities");
-    if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
-    if (result != QUERN_OK) return result;
-    return run.schedule_count > 0 ? save_with_schedules(&run, sink, def)
-                                  : quern__world_save(world, sink, def, &no_state);
+    if (result == QUERN_OK)
+        result =
+            quern__schedules_check(world, def->schedules, QUERN_MAX_ARCHIVE_SCHEDULES, &run.schedule_count);
+    if (result == QUERN_OK && run.schedule_count > 0 && def->leave_out[0].bits != 0)
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "leave_out and schedules are both set: frames after loading could not be the same without "
+            "some components; set only one of them");
+    quern__byte_writer bytes = {.allocator = &world->storage.allocator};
+    if (result == QUERN_OK && run.schedule_count > 0) result = run_write(&run, &bytes);
+    if (result == QUERN_OK) result = quern__world_save(world, sink, def, &bytes);
+    quern__byte_writer_release(&bytes);
+    return result;
 }
 
 quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def)
@@ -966,10 +717,12 @@ static quern_result load(quern_world *world, quern_source source, const quern_lo
                          quern_load_report *report)
 {
     static const quern_load_def zero;
-    quern__archived_run run;
     if (def == NULL) def = &zero;
+    archived_run run = {.world = world, .schedules = def->schedules};
     quern_result result = quern__world_check_unlocked(world, "quern_world_load");
-    if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
+    if (result == QUERN_OK)
+        result =
+            quern__schedules_check(world, def->schedules, QUERN_MAX_ARCHIVE_SCHEDULES, &run.schedule_count);
     if (result != QUERN_OK) return result;
     const quern__run_restorer restorer = {&run, check_and_reserve_run, run_restore};
     return quern__world_load(world, source, def, run.schedule_count > 0 ? &restorer : NULL, report);

@@ -2,49 +2,21 @@
  * Copyright (c) 2026 The Quern authors */
 /* Public calls on histories and deltas (quern/history.h): a world is saved and restored together with its schedules. */
 
-#include "sched/history/archived_run.h"
-
-#include "core/history/delta.h"
+#include "core/history/history_internal.h"
 #include "core/query/query_internal.h"
 #include "sched/frame/schedule_internal.h"
+#include "sched/history/saved_schedule.h"
 #include "sched/jobs/jobs_internal.h"
 
 enum { DEFAULT_FRAMES = 16 };
 
+struct quern_history {
+    quern__history core;
+    quern_schedule *schedules[QUERN_MAX_HISTORY_SCHEDULES];
+    uint32_t schedule_count;
+};
+
 /* ----------------------------------------------------------------------------------------- life cycle */
-
-static bool is_end_of_schedules(const void *list, uint32_t i)
-{
-    return ((quern_schedule *const *)list)[i] == NULL;
-}
-
-static quern_result check_schedules(const quern_world *world, const quern_history_def *def,
-                                    uint32_t *out_count)
-{
-    quern_result result = quern__list_count(def->schedules, QUERN_MAX_HISTORY_SCHEDULES,
-                                            is_end_of_schedules, "schedule", NULL, out_count);
-    for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++) {
-        if (def->schedules[i]->plan.world != world)
-            result = quern__fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "schedule %u of the list belongs to another world: list schedules of the history's world",
-                i);
-        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
-            if (def->schedules[k] == def->schedules[i])
-                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                     "schedule %u is in the list twice: list each schedule once", i);
-    }
-    return result;
-}
-
-static quern_result check_frame_count(uint32_t frame_count)
-{
-    if (frame_count <= QUERN_MAX_HISTORY_FRAMES) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_LIMIT,
-                       "frame_count is %u, and a history keeps at most %d frames "
-                       "(QUERN_MAX_HISTORY_FRAMES): keep fewer, or save less often",
-                       frame_count, QUERN_MAX_HISTORY_FRAMES);
-}
 
 static quern_result create_history(quern_world *world, const quern_history_def *def,
                                    quern_history **out_history)
@@ -55,8 +27,14 @@ static quern_result create_history(quern_world *world, const quern_history_def *
     quern_allocator allocator;
     quern_result result = quern__choose_allocator(&def->allocator, "quern_history_create", &allocator);
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_history_create");
-    if (result == QUERN_OK) result = check_frame_count(def->frame_count);
-    if (result == QUERN_OK) result = check_schedules(world, def, &schedule_count);
+    if (result == QUERN_OK && def->frame_count > QUERN_MAX_HISTORY_FRAMES)
+        result = quern__fail(QUERN_ERROR_LIMIT,
+                             "frame_count is %u, and a history keeps at most %d frames "
+                             "(QUERN_MAX_HISTORY_FRAMES): keep fewer, or save less often",
+                             def->frame_count, QUERN_MAX_HISTORY_FRAMES);
+    if (result == QUERN_OK)
+        result =
+            quern__schedules_check(world, def->schedules, QUERN_MAX_HISTORY_SCHEDULES, &schedule_count);
     if (result != QUERN_OK) return result;
     quern_history *history = quern__allocate(&allocator, sizeof *history, _Alignof(quern_history));
     if (history == NULL) return quern__history_fail_memory("a history");
@@ -285,23 +263,6 @@ uint64_t quern_world_restore_count(const quern_world *world)
 
 /* ------------------------------------------------------------------------------------------- deltas */
 
-static bool is_component_end(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
-static quern_result check_components(const quern_world *world, const quern_component *list)
-{
-    uint32_t count;
-    quern_result result =
-        quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, is_component_end, "component", NULL, &count);
-    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
-        result = quern__components_check(&world->storage.components, list[i]);
-        if (result != QUERN_OK) quern__message_add_element(result, "component", i);
-    }
-    return result;
-}
-
 static quern_result create_delta(quern_history *history, uint64_t from, uint64_t to,
                                  const quern_delta_def *def, quern_delta **out_delta)
 {
@@ -336,7 +297,7 @@ quern_result quern_delta_create_limited(quern_history *history, uint64_t from, u
     QUERN__NEED(out_delta);
     const quern_world *world = history->core.world;
     quern_result result = quern__world_check_unlocked(world, __func__);
-    if (result == QUERN_OK) result = check_components(world, def->components);
+    if (result == QUERN_OK) result = quern__delta_check_components(world, def->components);
     if (result == QUERN_OK && def->query != NULL) {
         /* Checks that the query depends on the components of an entity alone, so that it can be asked
          * about earlier frames. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/history/archived_run.h"
+#include "sched/history/saved_schedule.h"
 
 #include "core/query/query_internal.h"
-#include "sched/frame/schedule_internal.h"
 
 #include <float.h>
 
@@ -24,6 +23,29 @@ typedef struct saved_phase {
     double elapsed_seconds;
     uint64_t step_count;
 } saved_phase;
+
+static bool is_end_of_schedules(const void *list, uint32_t i)
+{
+    return ((quern_schedule *const *)list)[i] == NULL;
+}
+
+quern_result quern__schedules_check(const quern_world *world, quern_schedule *const *schedules,
+                                    uint32_t capacity, uint32_t *out_count)
+{
+    quern_result result =
+        quern__list_count(schedules, capacity, is_end_of_schedules, "schedule", NULL, out_count);
+    for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
+        if (schedules[i]->plan.world != world)
+            result = quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "schedule %u of the list belongs to another world: list schedules of this world", i);
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (schedules[k] == schedules[i])
+                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                     "schedule %u is in the list twice: list each schedule once", i);
+    }
+    return result;
+}
 
 static const char *name_of(const quern_schedule *schedule)
 {

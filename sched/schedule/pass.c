@@ -156,6 +156,8 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
     table->first_chunk = pass->chunk_count;
     table->calls = pass->calls.items + table->first_call;
     table->calls_end = pass->calls.items + table->end_call;
+    table->first_slot = archetype->slots[0];
+    table->shift = archetype->shape.shift;
     table->fetch_share_bytes = 0;
     table->deep_range_count = 0;
     for (uint32_t i = table->first_call; i < table->end_call; i++) {
@@ -295,6 +297,9 @@ static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
     }
 }
 
+/* Archetypes lie anywhere in memory: they are fetched a few tables before they are counted. */
+enum { ARCHETYPES_AHEAD = 8 };
+
 quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
@@ -309,11 +314,17 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     /* Count the tables of the archetypes that hold chunks. */
     const uint64_t *holders = pass->plan->world->storage.slabs.holders.items;
     pass->filled_tables.count = 0;
+    const quern__pass_table *const end_tables = pass->tables.items + pass->tables.count;
     for (uint32_t i = 0; i < pass->table_words.count; i++) {
         const quern__table_word *word = &pass->table_words.items[i];
         quern__pass_table *table = &pass->tables.items[word->first_table];
-        for (uint64_t left = (word->tables & holders[i]) != 0 ? word->tables : 0; left != 0; table++)
+        for (uint64_t left = (word->tables & holders[i]) != 0 ? word->tables : 0; left != 0; table++) {
+            if (end_tables - table > ARCHETYPES_AHEAD) {
+                QUERN__PREFETCH(&table[ARCHETYPES_AHEAD].archetype->slots);
+                QUERN__PREFETCH(&table[ARCHETYPES_AHEAD].archetype->shape.shift);
+            }
             if (holders[i] >> quern__bitset_pop_lowest(&left) & 1) count_table(pass, table);
+        }
     }
     if (pass->systems.items[0]->query.target != NULL) {
         const quern_result result = count_target_views(pass);

@@ -255,9 +255,12 @@ typedef struct quern__pass_table {
      * archetype has no rows or no call is enabled. */
     uint32_t first_chunk, chunk_count;
     const quern__pass_call *calls, *calls_end; /* the range of calls as pointers */
-    uint32_t deep_range_count;                 /* views on the last level */
-    uint32_t fetch_limit_bytes;                /* most bytes to prefetch of each column of the next chunk */
-    uint32_t fetch_share_bytes;                /* bytes to prefetch before each call; 0: none */
+    /* Copies of the archetype's, with which the columns of its first chunk can be prefetched before the archetype is read. */
+    quern__chunk_slot first_slot;
+    uint32_t shift;
+    uint32_t deep_range_count;  /* views on the last level */
+    uint32_t fetch_limit_bytes; /* most bytes to prefetch of each column of the next chunk */
+    uint32_t fetch_share_bytes; /* bytes to prefetch before each call; 0: none */
     bool fetches_ends; /* before its only call, both ends of each column of the next chunk are prefetched */
 } quern__pass_table;
 

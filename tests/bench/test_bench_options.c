@@ -25,7 +25,9 @@ static quern__bench_options options;
 /* Parses the words of a line, separated by blanks. */
 static bool parse(const char *line)
 {
-    quern_bench_suite suite = {.workloads = workloads, .workload_count = 2};
+    static const char *const sweep[] = {"destroy_order"};
+    quern_bench_suite suite = {
+        .workloads = workloads, .workload_count = 2, .sweep = sweep, .sweep_count = 1};
     snprintf(line_copy, sizeof line_copy, "bench %s", line);
     char *words[MAX_WORDS + 1] = {NULL};
     int count = 0;
@@ -121,6 +123,30 @@ Test(bench_options, traces_and_forecasts)
     expect_refusal("--forecast 0", "--forecast: '0'");
 }
 
+Test(bench_options, a_sweep_chooses_what_the_line_does_not)
+{
+    const uint32_t processors = quern_processor_count();
+    cr_assert(parse("--sweep"), "%s", message);
+    cr_expect_str_eq(options.report, "sweep.html");
+    cr_expect_not(options.frames);
+    cr_expect_eq(options.thread_counts.values[0], 1);
+    cr_expect_eq(options.thread_counts.values[options.thread_counts.count - 1], processors);
+    for (uint32_t i = 0; i + 1 < options.thread_counts.count; i++)
+        cr_expect_eq(options.thread_counts.values[i], UINT32_C(1) << i);
+    cr_expect_eq(options.forecast_counts.count, 7);
+    cr_expect_eq(options.forecast_counts.values[6], 64);
+    cr_expect(is_selected(&destroy));
+    cr_expect_not(is_selected(&iter), "the suite names the workloads of a sweep");
+    cr_assert(parse("--sweep=s.html -t 2 --forecast 3 -w iter"), "%s", message);
+    cr_expect_str_eq(options.report, "s.html");
+    cr_expect_eq(options.thread_counts.count, 1);
+    cr_expect_eq(options.forecast_counts.count, 1);
+    cr_expect(is_selected(&iter));
+    expect_refusal("--sweep --report r.html", "--sweep=r.html");
+    expect_refusal("--sweep --sweep", "given twice");
+    expect_refusal("--sweep=x.html --json=x.html", "cannot both go to");
+}
+
 Test(bench_options, comparison_options)
 {
     cr_assert(parse("--load now.jsonl --compare before.jsonl --fail-slower -w other -t 2"), "%s", message);
@@ -134,9 +160,9 @@ Test(bench_options, comparison_options)
 
 Test(bench_options, measurement_options_are_refused_with_load)
 {
-    static const char *const refused[] = {"--repeat 3", "--time 1",   "--warm-up 1",    "--placements 1",
-                                          "--passes 1", "--pin",      "--crowd 3",      "--frames",
-                                          "--profile",  "--counters", "--trace t.json", "--forecast 4"};
+    static const char *const refused[] = {
+        "--repeat 3", "--time 1",  "--warm-up 1", "--placements 1", "--passes 1",   "--pin",  "--crowd 3",
+        "--frames",   "--profile", "--counters",  "--trace t.json", "--forecast 4", "--sweep"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char line[LINE_BYTES];
         snprintf(line, sizeof line, "%s --load now.jsonl", refused[i]);

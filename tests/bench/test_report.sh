@@ -44,10 +44,11 @@ addEventListener('load', () => {
   const ticks = ratios ? Chart.getChart(ratios).scales.x.ticks.map(tick => tick.label).join(' ') : 'none';
   const rows = [...document.querySelectorAll('tbody tr')].map(row =>
     `row ${row.closest('section').id}: ${[...row.cells].map(cell => cell.textContent).join('|')}`);
+  const forecasts = [...document.querySelectorAll('#speedups figure p')].map(note => `forecast ${note.textContent}`);
   const outside = performance.getEntriesByType('resource').length;
   const result = document.createElement('pre');
   result.id = 'probe';
-  result.textContent = [...lines, ...sections, ...rows, marked, `ticks ${ticks}`, `charts ${document.documentElement.dataset.charts}`,
+  result.textContent = [...lines, ...sections, ...rows, ...forecasts, marked, `ticks ${ticks}`, `charts ${document.documentElement.dataset.charts}`,
     `outside ${outside}`, ''].join('\n');
   document.body.append(result);
 });
@@ -115,3 +116,11 @@ expect 'section speedups: 2 charts, 0 rows'
 expect 'section sizes: 1 charts, 0 rows'
 expect 'section frames: 4 charts, [1-9][0-9]* rows' # a row for each subject, however many there are
 expect 'charts 8'
+
+echo "a sweep"
+"$@" --workload frame7 --entities 500 --threads 1 --forecast 1,2,4 --repeat 2 --passes 20 --sweep="$work/sweep.html" \
+    >"$work/table"
+grep -q '^Forecast of frame7, 500 entities, quern' "$work/table" || { echo "the table has no forecast"; exit 1; }
+check_page "$work/sweep.html"
+expect 'section speedups: 1 charts, 0 rows'
+expect 'forecast quern on 4 threads: [0-9.]* predicted, .*limited.*'

@@ -18,7 +18,7 @@ foreach(example counter fork graph loop submit_loop host_threads window)
 endforeach()
 
 # The program at the top of a page, and its output: docs/PAGE.md quotes examples/pages/PAGE.c.
-foreach(page archives commands entities events history prefabs queries reactions reflection relations replays shorthand systems
+foreach(page archives commands entities events history lists prefabs queries reactions reflection relations replays shorthand systems
              toggles)
   quern_add_page_test(${page}_page_quotes_program quote docs/${page}.md
                       -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/${page}.c)
@@ -78,7 +78,7 @@ function(quern_add_output example page)
     quern_guard_test(docs_quote_${example})
   endif()
 endfunction()
-foreach(page archives commands entities events history prefabs queries reactions reflection relations replays shorthand systems
+foreach(page archives commands entities events history lists prefabs queries reactions reflection relations replays shorthand systems
              toggles)
   quern_add_output(page_${page} ${page})
 endforeach()

@@ -348,6 +348,49 @@ void objects_agree_with_a_model()
     EXPECT(child_count == expected_count && app.validate() == QUERN_OK);
 }
 
+struct Padded {
+    char letter;
+    int number;
+};
+
+void values_are_ensured_compared_and_copied()
+{
+    quern::app app;
+    app.component<Padded>();
+    quern::query<const Number> query(app);
+    const auto parent = app.create();
+    const auto entity = app.create(Position{1});
+    entity.set_parent(parent);
+    EXPECT(!query.matches(entity));
+    EXPECT(entity.ensure<Number>().value == Number{}.value);
+    EXPECT(query.matches(entity));
+    entity.ensure<Number>().value = 7;
+    EXPECT(entity.ensure<Number>().value == 7);
+    EXPECT(entity.set_if_different(Padded{'a', 1}));
+    EXPECT(!entity.set_if_different(Padded{entity.get<Padded>()}));
+    EXPECT(entity.set_if_different(Padded{'a', 2}));
+    EXPECT(entity.set_if_different(std::string("one")));
+    EXPECT(!entity.set_if_different(std::string("one")));
+    EXPECT(entity.set_if_different(std::string("two")));
+    const auto child = app.create(std::string("child"));
+    child.set_parent(entity);
+    const auto copy = entity.clone();
+    EXPECT(copy != entity && copy.parent() == parent && copy.get<std::string>() == "two");
+    uint32_t child_count = 0;
+    for (auto below : copy.children()) {
+        EXPECT(below != child && below.get<std::string>() == "child");
+        child_count++;
+    }
+    EXPECT(child_count == 1);
+    quern_spawn_def def{};
+    def.parent = child;
+    const auto moved = entity.clone(def);
+    EXPECT(moved.parent() == child && moved.get<Number>().value == 7);
+    entity.clear();
+    EXPECT(!entity.has<Number>() && !entity.has<std::string>() && entity.parent() == parent);
+    EXPECT(app.validate() == QUERN_OK);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -378,5 +421,6 @@ int main(int argc, char **argv)
     instances_are_objects();
     failed_allocations_change_nothing();
     objects_agree_with_a_model();
+    values_are_ensured_compared_and_copied();
     std::puts("all entities work");
 }

@@ -8,7 +8,8 @@ cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/compile.cmake)
 
 set(program "#include <quern/quern.hpp>\n#include <memory>\nstruct Position { float x; };\nstruct Tag {};\n
-struct Event { int x; };\nstruct Free { float x; };\nstruct Option {};\nvoid f(quern::app &app, quern::query<Position> &query,
+struct Event { int x; };\nstruct Free { float x; };\nstruct Option {};\n
+struct Given { explicit Given(int); int x; };\nstruct Owned { std::unique_ptr<int> x; };\nvoid f(quern::app &app, quern::query<Position> &query,
  std::unique_ptr<int> owned)\n{\n(void)app, (void)query, (void)owned;\n")
 
 set(command ${CXX_COMPILER} -std=c++17 -fsyntax-only -fdiagnostics-color=never)
@@ -48,6 +49,11 @@ endfunction()
 # A type that is refused where it is registered: one error, and a line for each call that leads there.
 function(expect_type_mistake words call)
   expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 25 ${command})
+endfunction()
+
+# A type that is refused as a parameter of a lambda: one error, and a line for each template that leads there.
+function(expect_parameter_mistake words call)
+  expect_error("${program}${call};\n}" "quern: [^\n]*${words}" 45 ${command})
 endfunction()
 
 expect_accepted("app.add(\"a\", [](Position &p, const Free *, quern::seconds dt, quern::context, quern_entity) { p.x += dt; })")
@@ -114,6 +120,24 @@ foreach(call "app.create().has<const Position>()" "app.create().add<const Positi
              "app.commands().remove<const Position>(quern::null)")
   expect_type_mistake("no const" "${call}")
 endforeach()
+
+# Types that lack what a call needs.
+expect_type_mistake("for one entity at a time" "Owned value; quern_view view; app.commands().set(view, value)")
+expect_mistake("no copy constructor" "const Owned value; quern_view view; app.commands().set_each(view, &value)")
+expect_mistake("is a tag" "const Tag tag; quern_view view; app.commands().set_each(view, &tag)")
+expect_mistake("has a copy constructor and is no tag" "Owned value; (void)query.add_to_all(value)")
+expect_mistake("two arrays have the same type"
+               "const Position p[1] = {{1}}; app.commands().create_many(1, nullptr, p, p)")
+expect_parameter_mistake("this event has hooks" "app.add(\"a\", [](Position &, quern::emitter<Owned>) {})")
+expect_parameter_mistake("begins as zero bytes" "app.add(\"a\", [](Position &, quern::reduce<Owned>) {})")
+expect_mistake("a resource has a value" "app.resource<Tag>()")
+expect_parameter_mistake("a tag has no old values" "app.add(\"a\", [](Position &, quern::old<Tag>) {})")
+expect_parameter_mistake("query for an optional tag" "app.add(\"a\", [](Position &, const Tag *) {})")
+expect_mistake("need default constructors" "(void)app.create_many(1, [](Given &) {})")
+foreach(call "redefine_resource<Given>()" "resource<Given>()" "commands().add<Given>(quern::null)" "create().add<Given>()")
+  expect_mistake("no default constructor" "app.${call}")
+endforeach()
+expect_mistake("no default constructor" "(void)query.add_to_all<Given>()")
 
 # The other headers.
 set(program "#include <quern/tasks.hpp>\n#include <quern/prefabs.hpp>\n#include <quern/getters.hpp>\n#include <quern/saves.hpp>\n

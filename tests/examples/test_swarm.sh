@@ -105,3 +105,34 @@ grep -q '^replay: [1-9][0-9]* frames agree; QUERN_ERROR_BAD_ARCHIVE: .*the recor
 status=0
 "$@" --replay /nowhere/at/all >/dev/null 2>&1 || status=$?
 [ "$status" -eq 1 ] || { echo "no replay gives exit status $status, not 1"; exit 1; }
+
+# A picture has the world at the end of the run, and drawing changes nothing in it. Without SDL the option is refused.
+status=0
+drawn=$("$@" --entities 3000 --frames 40 --threads 2 --picture "$file" 2>"$file.err") || status=$?
+if grep -q "built without it" "$file.err"; then
+    [ "$status" -eq 2 ] || { echo "--picture without SDL gives exit status $status, not 2"; exit 1; }
+else
+    [ "$status" -eq 0 ] || { cat "$file.err"; exit 1; }
+    echo "$drawn" | grep -q "$expected after 40 frames" || { echo "--picture gives '$drawn', not $expected"; exit 1; }
+    [ "$(head -c 2 "$file")" = BM ] || { echo "--picture wrote no bitmap"; exit 1; }
+fi
+rm -f "$file.err"
+
+# On a terminal the map has the colours that the terminal has.
+on_terminal()
+{
+    script -qec "env $1 TERM=xterm $command --entities 3000 --frames 40 --threads 2 --no-baseline" /dev/null </dev/null
+}
+
+if command -v script >/dev/null; then
+    command="$*"
+    escape=$(printf '\033')
+    on_terminal "NO_COLOR= COLORTERM=truecolor" >"$file"
+    grep -q "${escape}\[38;2;" "$file" || { echo "no colours of 24 bits"; exit 1; }
+    grep -q "hunter" "$file" || { echo "the map has no legend"; exit 1; }
+    on_terminal "NO_COLOR= COLORTERM=" >"$file"
+    grep -q "${escape}\[38;5;" "$file" || { echo "no colours of a table"; exit 1; }
+    on_terminal "NO_COLOR=1 COLORTERM=truecolor" >"$file"
+    if grep -q "${escape}\[38;" "$file"; then echo "colours in spite of NO_COLOR"; exit 1; fi
+    grep -q "ms per frame" "$file" || { echo "no line of frame times"; exit 1; }
+fi

@@ -35,12 +35,13 @@ enum {
     EVERY_GIVEN, /* has a default value */
     EVERY_WIDE,  /* the widest value */
     EVERY_ROWS,  /* changes by row */
+    EVERY_LIST,  /* a list and a string, which follow from a word */
     EVERY_OFF,   /* the tag of disabled entities */
     EVERY_TYPES
 };
 
 enum {
-    EVERY_WORDS = 21,
+    EVERY_WORDS = 22,
     EVERY_SINGLES = 4,   /* relations with one target: the first ones */
     EVERY_RELATIONS = 6, /* the others have many */
     EVERY_MEMBERS = 4,
@@ -62,6 +63,15 @@ extern const every_type every_types[EVERY_TYPES];
 extern const quern_relation_def every_relations[EVERY_RELATIONS];
 extern const uint64_t every_default[2];
 
+/* A value of EVERY_LIST. */
+typedef struct every_list {
+    QUERN_LIST(uint64_t) numbers;
+    quern_string text;
+} every_list;
+
+/* Changes a value to the one that follows from a word: 0 gives empty lists. */
+void every_list_write(every_list *value, uint64_t word);
+
 static inline bool every_has(uint32_t set, uint32_t type)
 {
     return (set >> type & 1) != 0;
@@ -79,6 +89,7 @@ typedef enum every_feature {
     EVERY_USES_DEFAULT,
     EVERY_USES_LINK,
     EVERY_USES_HOOKS,
+    EVERY_USES_LIST,
     EVERY_USES_TOGGLE,
     EVERY_USES_TREE_SWITCH,
     EVERY_USES_OFF_TAG,
@@ -115,6 +126,7 @@ typedef enum every_feature {
     EVERY_USES_FURTHER_QUERY,
     EVERY_USES_ORDER,
     EVERY_USES_INDEX,
+    EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
     EVERY_USES_DELTA,
@@ -161,18 +173,20 @@ typedef struct every_change {
     every_kind kind;
     bool is_by_level; /* recorded by a system that runs level by level, in the view with this ordinal */
     uint32_t ordinal;
-    uint32_t stream;             /* identifies the callback that has recorded the command */
-    quern_entity entity;         /* the root, for EVERY_SPAWN */
-    quern_entity target;         /* target, parent, or the handle in a value of EVERY_LINK; may be null */
-    uint32_t type, relation;     /* relation of EVERY_CREATE: number + 1, or 0 */
-    uint32_t set;                /* types of EVERY_CREATE */
-    uint32_t combine;            /* 0: sum, 1: least, 2: greatest */
-    uint32_t prefab;             /* of EVERY_SPAWN */
-    bool has_value;              /* of EVERY_ADD */
-    bool enabled;                /* of EVERY_TOGGLE and EVERY_SWITCH */
-    char name[4];                /* of EVERY_RENAME */
-    uint64_t id;                 /* of EVERY_CREATE and EVERY_EMIT */
-    uint64_t ids[EVERY_MEMBERS]; /* of the members of EVERY_SPAWN */
+    uint32_t stream;         /* identifies the callback that has recorded the command */
+    quern_entity entity;     /* the root, for EVERY_SPAWN */
+    quern_entity target;     /* target, parent, or the handle in a value of EVERY_LINK; may be null */
+    uint32_t type, relation; /* relation of EVERY_CREATE: number + 1, or 0 */
+    uint32_t set;            /* types of EVERY_CREATE */
+    uint32_t combine;        /* 0: sum, 1: least, 2: greatest */
+    uint32_t prefab;         /* of EVERY_SPAWN */
+    bool has_value;          /* of EVERY_ADD */
+    bool
+        looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */
+    bool enabled;                        /* of EVERY_TOGGLE and EVERY_SWITCH */
+    char name[4];                        /* of EVERY_RENAME */
+    uint64_t id;                         /* of EVERY_CREATE and EVERY_EMIT */
+    uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN */
     quern_entity members[EVERY_MEMBERS]; /* their handles */
     uint64_t words[EVERY_WORDS];
     uint64_t features;
@@ -355,6 +369,9 @@ void every_open(quern_schedule_def style, const quern_allocator *allocator);
 void every_close(void);
 void every_learn_known(void);
 void every_play_between(quern_jobs *jobs); /* plays the calls before the next frame */
+
+/* Returns the size of a value. */
+uint32_t every_value_bytes(uint32_t type);
 
 /* Reads the words of a value. */
 void every_read(uint32_t type, const void *value, uint64_t *words);

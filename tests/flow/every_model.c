@@ -30,6 +30,7 @@ const every_type every_types[EVERY_TYPES] = {
     [EVERY_GIVEN] = {.name = "given", .first_word = 9, .word_count = 2, .has_default = true},
     [EVERY_WIDE] = {.name = "wide", .first_word = 11, .word_count = 8},
     [EVERY_ROWS] = {.name = "rows", .first_word = 19, .word_count = 2, .row_changes = true},
+    [EVERY_LIST] = {.name = "list", .first_word = 21, .word_count = 1},
     [EVERY_OFF] = {.name = "disabled"},
 };
 
@@ -52,6 +53,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "default",
     "link",
     "hooks",
+    "list",
     "toggle",
     "switch",
     "off tag",
@@ -88,6 +90,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "further query",
     "order",
     "index",
+    "looks",
     "history",
     "delta",
     "archive",
@@ -906,8 +909,22 @@ static bool can_make(const every_change *change)
     }
 }
 
+/* Whether a call that looks before it changes finds nothing to change. */
+static bool finds_nothing(const every_change *change)
+{
+    const int entity = every_model_find(change->entity);
+    if (!change->looks || entity == EVERY_NONE || !it->entities[entity].is_alive) return false;
+    const every_values *now = &it->entities[entity].now;
+    const every_type *type = &every_types[change->type];
+    return every_has(now->set, change->type) &&
+           (change->kind == EVERY_ADD ||
+            memcmp(&now->words[type->first_word], words_of(change) + type->first_word,
+                   type->word_count * sizeof *now->words) == 0);
+}
+
 bool every_model_now(const every_change *change)
 {
+    if (finds_nothing(change)) return true;
     if (!can_make(change)) return false;
     apply_all(change, 1);
     return true;
@@ -1335,12 +1352,50 @@ static void find_handles(quern_world *world, const every_handles *in, bool is_ow
     }
 }
 
+uint32_t every_value_bytes(uint32_t type)
+{
+    return type == EVERY_HOOKED ? sizeof(tracked)
+           : type == EVERY_LIST ? sizeof(every_list)
+                                : every_types[type].word_count * 8;
+}
+
+static uint32_t list_count(uint64_t word)
+{
+    return word != 0 ? 1 + (uint32_t)word % 5 : 0;
+}
+
+void every_list_write(every_list *value, uint64_t word)
+{
+    const uint32_t count = list_count(word);
+    if (value->numbers.list.count > count)
+        must(QUERN_LIST_REMOVE(&value->numbers, 0, value->numbers.list.count - count));
+    uint64_t *numbers = QUERN_LIST_WRITE(&value->numbers, uint64_t);
+    for (uint32_t i = 0; i < value->numbers.list.count; i++)
+        numbers[i] = every_mix(word + i);
+    while (value->numbers.list.count < count)
+        must(QUERN_LIST_PUSH(&value->numbers, uint64_t, every_mix(word + value->numbers.list.count)));
+    must(word != 0 ? quern_string_print(&value->text, "%llu", (unsigned long long)word)
+                   : quern_string_set(&value->text, ""));
+}
+
+static uint64_t read_list(const every_list *value)
+{
+    const char *text = quern_string_text(&value->text);
+    const uint64_t word = text[0] != '\0' ? strtoull(text, NULL, 10) : 0;
+    cr_assert_eq(value->numbers.list.count, list_count(word));
+    for (uint32_t i = 0; i < value->numbers.list.count; i++)
+        cr_assert_eq(value->numbers.items[i], every_mix(word + i));
+    return word;
+}
+
 void every_read(uint32_t type, const void *value, uint64_t *words)
 {
     const uint32_t first = every_types[type].first_word;
     if (type == EVERY_HOOKED) {
         cr_assert(tracked_is_live(value));
         words[first] = ((const tracked *)value)->payload;
+    } else if (type == EVERY_LIST) {
+        words[first] = read_list(value);
     } else {
         memcpy(&words[first], value, every_types[type].word_count * sizeof *words);
     }

@@ -53,7 +53,7 @@ void every_register(quern_world *into, every_handles *handles)
     for (uint32_t t = 0; t < EVERY_TYPES; t++) {
         const every_type *type = &every_types[t];
         quern_component_def def = {.name = type->name,
-                                   .size_bytes = type->word_count * 8,
+                                   .size_bytes = every_value_bytes(t),
                                    .alignment_bytes = type->word_count > 0 ? 8 : 0,
                                    .can_disable = type->can_disable,
                                    .row_changes = type->row_changes,
@@ -75,6 +75,10 @@ void every_register(quern_world *into, every_handles *handles)
             def.fields[0] = (quern_field){.name = "values", .type = QUERN_FIELD_U64, .count = 2};
         if (t == EVERY_WIDE)
             def.fields[0] = (quern_field){.name = "values", .type = QUERN_FIELD_U64, .count = 8};
+        if (t == EVERY_LIST) {
+            def.fields[0] = (quern_field)QUERN_LIST_FIELD(every_list, numbers, uint64_t);
+            def.fields[1] = (quern_field)QUERN_FIELD(every_list, text);
+        }
         if (t == EVERY_HOOKED)
             handles->types[t] = tracked_register(into, type->name, &hook_counts);
         else if (t == EVERY_OFF)
@@ -131,6 +135,7 @@ static uint32_t next_stream(void)
 /* The value of a type from the words of a change, until release_value. */
 typedef union value_room {
     tracked hooked;
+    every_list list;
     uint64_t words[EVERY_WORDS];
 } value_room;
 
@@ -142,6 +147,11 @@ static const void *value_of(uint32_t type, const every_change *change, value_roo
         tracked_construct(&room->hooked, change->words[first], &hook_counts);
         return &room->hooked;
     }
+    if (type == EVERY_LIST) {
+        room->list = (every_list){.text = {{{0}, 0, 0}}};
+        every_list_write(&room->list, change->words[first]);
+        return &room->list;
+    }
     memcpy(room->words, &change->words[first], count * sizeof *room->words);
     if (type == EVERY_LINK) room->words[0] = change->target.bits;
     return room->words;
@@ -150,6 +160,9 @@ static const void *value_of(uint32_t type, const every_change *change, value_roo
 static void release_value(uint32_t type, value_room *room)
 {
     if (type == EVERY_HOOKED) tracked_destroy(&room->hooked, &hook_counts);
+    if (type != EVERY_LIST) return;
+    quern_list_free(&room->list.numbers.list);
+    quern_string_free(&room->list.text);
 }
 
 static quern_result create(const actor *by, every_change *change)
@@ -215,8 +228,13 @@ static quern_result change_now(const actor *by, every_change *change)
     case EVERY_SET: {
         const bool has_value = change->has_value || change->kind == EVERY_SET;
         const void *value = has_value ? value_of(change->type, change, &room) : NULL;
-        result = change->kind == EVERY_ADD ? quern_entity_add(every.world, entity, type, value)
-                                           : quern_entity_set(every.world, entity, type, value);
+        if (change->looks)
+            result = change->kind == EVERY_ADD
+                         ? quern_entity_ensure(every.world, entity, type, NULL, NULL)
+                         : quern_entity_set_if_different(every.world, entity, type, value, NULL);
+        else
+            result = change->kind == EVERY_ADD ? quern_entity_add(every.world, entity, type, value)
+                                               : quern_entity_set(every.world, entity, type, value);
         if (has_value) release_value(change->type, &room);
         return result;
     }
@@ -315,6 +333,7 @@ static uint64_t feature_of(const every_change *change)
                                                                 EVERY_USES_REFUSAL, EVERY_USES_RING,
                                                                 EVERY_USES_EDGES,   EVERY_USES_EDGES};
     uint64_t features = every_bit(of_kinds[change->kind]);
+    if (change->looks) features |= every_bit(EVERY_USES_LOOKS);
     const uint32_t set = change->kind == EVERY_CREATE ? change->set : BIT(change->type);
     if (change->kind >= EVERY_RELATE && change->kind <= EVERY_UNRELATE_FROM)
         return every_bit(of_relations[change->relation]);
@@ -330,6 +349,7 @@ static uint64_t feature_of(const every_change *change)
         features |= every_bit(EVERY_USES_DEFAULT);
     if (every_has(set, EVERY_LINK)) features |= every_bit(EVERY_USES_LINK);
     if (every_has(set, EVERY_HOOKED)) features |= every_bit(EVERY_USES_HOOKS);
+    if (every_has(set, EVERY_LIST)) features |= every_bit(EVERY_USES_LIST);
     if (every_has(set, EVERY_OFF)) features |= every_bit(EVERY_USES_OFF_TAG);
     return features;
 }
@@ -382,7 +402,7 @@ static uint32_t pick_type(actor *by)
 {
     static const uint32_t likely[] = {EVERY_NUMBER, EVERY_NUMBER, EVERY_LINK, EVERY_HOOKED, EVERY_TAG,
                                       EVERY_TAG,    EVERY_FLAG,   EVERY_MODE, EVERY_NEED,   EVERY_DEEP,
-                                      EVERY_GIVEN,  EVERY_WIDE,   EVERY_ROWS, EVERY_OFF};
+                                      EVERY_GIVEN,  EVERY_WIDE,   EVERY_ROWS, EVERY_LIST,   EVERY_OFF};
     const uint32_t type = likely[random_below(&by->random, COUNT_OF(likely))];
     return type == EVERY_HOOKED && !every.has_hooks ? EVERY_NUMBER : type;
 }
@@ -436,6 +456,12 @@ static void draw_value(actor *by, quern_entity entity)
     change.type = pick_type(by);
     change.has_value = random_chance(&by->random, change.type == EVERY_GIVEN ? 20 : 50);
     draw_words(by, &change);
+    if (by->commands == NULL && change.type != EVERY_HOOKED && random_chance(&by->random, 30)) {
+        change.looks = true;
+        change.has_value = false;
+        for (uint32_t i = 1; i < EVERY_WORDS; i++)
+            change.words[i] %= 4; /* few values, so that some are equal */
+    }
     make(by, change);
 }
 
@@ -706,7 +732,7 @@ static void use_columns(run_of *run, const quern_view *view, uint32_t row, uint6
     for (uint32_t t = 1; t < EVERY_TYPES; t++) {
         uint64_t words[EVERY_WORDS];
         if (bases[t] == NULL) continue;
-        const uint32_t bytes = t == EVERY_HOOKED ? sizeof(tracked) : every_types[t].word_count * 8;
+        const uint32_t bytes = every_value_bytes(t);
         const char *value = (const char *)bases[t] + (size_t)bytes * row;
         every_read(t, value, words);
         observe(id, t, words);
@@ -719,9 +745,12 @@ static void use_columns(run_of *run, const quern_view *view, uint32_t row, uint6
                     (unsigned long long)every.seed, (unsigned long long)every.frame, run->system,
                     run->reaction, every_types[t].name, (unsigned long long)id);
         if (!every_has(run->terms->writes, t) || !random_chance(&run->by.random, 30)) continue;
-        uint64_t *last = (uint64_t *)(value + bytes - 8);
-        *last = words[every_types[t].first_word + every_types[t].word_count - 1] =
-            random_below(&run->by.random, 1000);
+        const uint64_t fresh = random_below(&run->by.random, 1000);
+        words[every_types[t].first_word + every_types[t].word_count - 1] = fresh;
+        if (t == EVERY_LIST)
+            every_list_write((every_list *)(uintptr_t)value, fresh);
+        else
+            *(uint64_t *)(uintptr_t)(value + bytes - 8) = fresh;
         if (entity != EVERY_NONE) every_model_write(run->system, entity, t, words);
         if (every_types[t].can_disable && run->reaction == EVERY_NONE &&
             random_chance(&run->by.random, 40)) {
@@ -1064,7 +1093,7 @@ static void run_reaction(quern_context *context, const quern_view *view)
         int entity = EVERY_NONE;
         for (uint32_t t = 1; t < EVERY_TYPES; t++)
             if (bases[t] != NULL && kind == QUERN_REACT_REMOVED) {
-                const uint32_t bytes = t == EVERY_HOOKED ? sizeof(tracked) : every_types[t].word_count * 8;
+                const uint32_t bytes = every_value_bytes(t);
                 every_read(t, (const char *)bases[t] + (size_t)bytes * i, words);
             }
         if (olds != NULL) {
@@ -1121,7 +1150,7 @@ static void draw_terms(every_terms *terms, random_source *random, bool is_reacti
         if (terms->triggers == QUERN_REACT_REMOVED) terms->writes = 0;
         for (uint32_t t = 1; t < EVERY_TYPES && (terms->triggers & QUERN_REACT_SET) != 0; t++)
             if (every_has(terms->with, t) && every_types[t].word_count > 0 && t != EVERY_HOOKED &&
-                random_chance(random, 60))
+                t != EVERY_LIST && random_chance(random, 60))
                 terms->old_type = t + 1;
         if ((terms->triggers & QUERN_REACT_REMOVED) == 0 && random_chance(random, 40)) {
             terms->has_up = terms->up_is_optional = true;
@@ -1361,6 +1390,13 @@ static void create_some(actor *by)
         if (every.is_modelled && by->commands != NULL) every_model_record(&changes[i], by->waits);
     }
     if (by->commands == NULL) model_all(changes, count, result);
+    /* otherwise, a new entity would rarely be a row of the system with a target term */
+    if (by->commands == NULL && !quern_entity_is_null(systems[TARGET_SYSTEM].target) &&
+        random_chance(&by->random, 40))
+        make(by, (every_change){.kind = EVERY_RELATE,
+                                .entity = made[0],
+                                .relation = systems[TARGET_SYSTEM].tie - 1,
+                                .target = systems[TARGET_SYSTEM].target});
     for (uint32_t i = 0; i < count && i < 4; i++)
         draw_some(by, made[i]);
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "core/world/world_internal.h"
-#include "sched/history/archived_run.h"
+#include "sched/history/saved_schedule.h"
 #include "tests/core/archive/reseal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/restart_scene.h"

@@ -522,7 +522,9 @@ Test(spawn_commands, prefabs_are_retained_while_commands_are_pending)
 {
     quern_entity roots[4];
     scene it;
-    open_scene(&it, NULL);
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+    open_scene(&it, &def);
     quern_commands *commands = quern_world_commands(it.world);
     const quern_entity base = make(&it, 7);
     must(quern_commands_spawn(commands, it.tower, NULL, NULL));
@@ -536,6 +538,7 @@ Test(spawn_commands, prefabs_are_retained_while_commands_are_pending)
     expect_tower(&it, roots[0], 1);
     cr_assert_eq(number_of(&it, roots[2]) + number_of(&it, roots[1]), 14u);
     close_scene(&it);
+    failing_allocator_close(allocator);
 }
 
 Test(spawn_commands, pending_commands_are_released_with_the_world)

@@ -310,6 +310,9 @@ Test(view_commands, refuse_invalid_arguments)
     must_refuse(INVALID_ARGUMENT, world, check_calls(commands, view, &beyond));
     const quern_view_rows twice = {.list = (uint32_t[]){3, 3}, .list_count = 2};
     must_refuse(INVALID_ARGUMENT, world, check_calls(commands, view, &twice));
+    const quern_view_rows descending = {.list = (uint32_t[]){5, 3}, .list_count = 2};
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, view, &descending));
+    assert_message_has("element 1 of the list of rows is 3, after 5");
     quern_view other = *view;
     other.entities = &known[ENTITIES / KINDS]; /* in another archetype */
     must_refuse(INVALID_ARGUMENT, world, check_calls(commands, &other, NULL));

@@ -3,7 +3,7 @@
 /* Applies the bytes as a delta: unchanged, and with a corrected head, so that the code behind the checksum is reached.
  * The world must stay valid, and damaged bytes must change nothing. */
 
-#include "core/history/delta.h"
+#include "core/history/history_internal.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <quern/enabled.h>

@@ -7,7 +7,10 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -512,6 +515,36 @@ static void *ask_beside_idle_connections(void *user_data)
 Test(inspect_server, answers_beside_idle_connections, .timeout = 120)
 {
     serve_thread(ask_beside_idle_connections, NULL);
+    inspect_scene_close(&scene);
+}
+
+/* In a program that has closed its standard input, a connection may have the number 0. */
+static void *ask_without_input(void *user_data)
+{
+    static char text[70000];
+    char request[256];
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int input = dup(STDIN_FILENO), file = socket(AF_INET, SOCK_STREAM, 0);
+    close(STDIN_FILENO);
+    cr_assert_eq(connect(file, (const struct sockaddr *)&address, sizeof address), 0);
+    while (fcntl(STDIN_FILENO, F_GETFD) < 0) /* until the server has accepted the connection */
+        usleep(100);
+    usleep(20000); /* the server goes on with the connection before there is a request */
+    snprintf(request, sizeof request,
+             "GET /" TOKEN "/api/world HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n\r\n", port);
+    inspect_client_send(file, request, strlen(request));
+    inspect_client_receive(file, text, sizeof text, NULL);
+    cr_expect_eq(strncmp(text, "HTTP/1.1 200", 12), 0, "%s", text);
+    close(file);
+    if (input >= 0) dup2(input, STDIN_FILENO);
+    return finish();
+}
+
+Test(inspect_server, answers_on_a_connection_with_the_number_0, .timeout = 60)
+{
+    serve_thread(ask_without_input, NULL);
     inspect_scene_close(&scene);
 }
 

@@ -42,7 +42,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COPY_EXCLUDES = ("build", ".git")
 # Tests of rooms that are not in a folder of tests/ with the same path.
 OTHER_TESTS = {
-    "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked)$",
+    "core/base": "^test_(list_pages|resident)$",
+    "core/record": "^test_(redefine|redefine_layout|spawn_commands|view_commands|view_commands_kept)$",
+    "core/relations": "^test_reaction_calls$",
+    "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
+    "|fence|unknown_processors)$",
+    "sched/frame": "^test_(frame|frame_failure|sets|pace|changed_frames|changed_schedule|fused_changes)$",
+    "sched/observe": "^test_(watched|captured|frame)$",
     "include/quern/entity.hpp": r"^cpp_entities",
     "include/quern/getters.hpp": r"^cpp_objects",
     "include/quern/prefabs.hpp": r"^cpp_objects",
@@ -54,7 +60,7 @@ OTHER_TESTS = {
 }
 # Targets of those that have another name than their program.
 TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"cpp_loops_", "cpp_loops17"),
-           (r"cpp_entities_", "cpp_entities17"), (r"inspect_answers$", "swarm")]
+           (r"cpp_entities_", "cpp_entities17"), (r"inspect_answers$", "swarm quern_inspect_large")]
 
 COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")
@@ -325,7 +331,8 @@ class Workshop:
         listed = self.run(["cmake", "--build", "--preset", self.options.preset, "--target", "help"], "listing targets")
         targets = set(re.findall(r"^(?:\.\.\. )?([\w.-]+)", listed, re.M))
         tests = self.matching_tests(pattern)
-        needed = {next((target for of, target in TARGETS if re.match(of, test)), test) for test in tests}
+        needed = {next((names for of, names in TARGETS if re.match(of, test)), test) for test in tests}
+        needed = {target for names in needed for target in names.split()}
         return sorted(needed) if needed <= targets else ["all"]
 
     def measured_tests(self, pattern):

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
+#include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
 #include <stdio.h>
@@ -224,4 +225,25 @@ void capture_reports(captured_reports *reports)
     *reports = (captured_reports){0};
     quern_log_set_handler(capture_log, reports);
     quern_assert_set_handler(capture_assert, reports);
+}
+
+void assert_matches(quern_query *query, const quern_entity *entities, uint32_t count)
+{
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (quern_entity_index(entities[i]) >= end) end = quern_entity_index(entities[i]) + 1;
+    uint64_t *const seen = calloc(end > 0 ? end : 1, sizeof *seen);
+    cr_assert_not_null(seen);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++)
+            if (quern_entity_index(it.view.entities[i]) < end)
+                seen[quern_entity_index(it.view.entities[i])] = it.view.entities[i].bits;
+    cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
+    for (uint32_t i = 0; i < count; i++)
+        if (quern_entity_is_alive(query->world, entities[i]))
+            cr_assert_eq(quern_query_matches(query, entities[i]),
+                         seen[quern_entity_index(entities[i])] == entities[i].bits, "entity %u of the list",
+                         i);
+    free(seen);
 }

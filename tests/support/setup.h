@@ -35,6 +35,10 @@ quern_trace_stats stats_of_trace(const quern_trace *trace);
 
 void assert_valid(const quern_world *world);
 
+/* Asserts that quern_query_matches agrees with an iteration over the query, for each of these entities that is alive. The
+ * iteration must not leave out rows by change filters. */
+void assert_matches(quern_query *query, const quern_entity *entities, uint32_t count);
+
 /* Asserts that a call succeeds; otherwise the test fails with the call's error message. */
 #define must(...)                                                                           \
     do {                                                                                    \

@@ -316,32 +316,68 @@
     };
   }
 
+  /* The forecast of a subject, made from frames on one number of threads, as dashes in its colour. */
+  function forecastDataset(forecast) {
+    return {
+      label: `${forecast.subject}, forecast`,
+      data: forecast.points.map(point => ({x: point.threads, y: point.speedup})),
+      borderColor: colourOf(forecast.subject),
+      backgroundColor: 'transparent',
+      borderDash: [2, 3],
+    };
+  }
+
+  /* Says what limits a forecast on its greatest number of threads. */
+  function describeLimit(forecast) {
+    const last = forecast.points[forecast.points.length - 1];
+    const limit = last.limit ? `limited by ${last.limit}${last.system ? `: ${last.system}` : ''}` : 'not limited';
+    return `${forecast.subject} on ${plural(last.threads, 'thread')}: ${formatRatio(last.speedup)} predicted, ${limit}`;
+  }
+
+  /* Axes on which each doubling has the same length, so that few threads are seen beside many. */
+  function doublingScales(least, most) {
+    const doubling = min => ({
+      type: 'logarithmic',
+      min,
+      afterBuildTicks: scale => {
+        scale.ticks = [];
+        for (let value = min; value <= scale.max; value *= 2) scale.ticks.push({value});
+      },
+      ticks: {callback: formatShort, autoSkip: false, maxRotation: 0},
+    });
+    return {x: axis('threads', {...doubling(least), max: most}), y: axis('speed-up', doubling(0.5))};
+  }
+
   function drawSpeedups() {
     const section = document.getElementById('speedups');
     const groups = groupBy(sound.filter(result => result.ns_per_op !== undefined), sizeOf);
     for (const [title, results] of groups) {
       const threads = distinct(results, result => result.threads);
-      if (threads.length < 2) continue;
+      const forecasts = data.forecasts.filter(forecast => sizeOf(forecast) === title && forecast.points.length > 0);
+      if (threads.length < 2 && forecasts.length === 0) continue;
+      const most = Math.max(...threads, ...forecasts.flatMap(forecast => forecast.points.map(point => point.threads)));
       const datasets = subjects
         .filter(subject => results.some(result => result.subject === subject && result.threads === threads[0]))
         .map(subject => speedupDataset(subject, results));
+      datasets.push(...forecasts.map(forecastDataset));
       datasets.push({
         label: 'ideal',
-        data: threads.map(count => ({x: count, y: count / threads[0]})),
+        data: [threads[0], most].map(count => ({x: count, y: count / threads[0]})),
         borderColor: textColour,
         borderDash: [6, 4],
         pointRadius: 0,
       });
-      addChart(section, title, {
+      const figure = addChart(section, title, {
         type: 'line',
         data: {datasets},
         options: {
-          scales: {
+          scales: forecasts.length > 0 ? doublingScales(threads[0], most) : {
             x: axis('threads', {type: 'linear', ticks: {precision: 0, callback: value => Number.isInteger(value) ? value : ''}, min: threads[0]}),
             y: axis('speed-up', {beginAtZero: true}),
           },
         },
       });
+      for (const forecast of forecasts) addNote(figure, describeLimit(forecast));
     }
     if (!section.querySelector('.grid')) addNote(section, 'To see speed-ups, measure several thread counts: --threads 1,2,max.');
   }

@@ -6,7 +6,7 @@
 /* Corrects the checksums of a changed archive, so that the checks after them are reached. Stops where
  * the bytes are no archive. */
 
-#include "core/archive/archive_format.h"
+#include "core/archive/archive_internal.h"
 
 static inline void reseal(char *bytes, size_t size)
 {

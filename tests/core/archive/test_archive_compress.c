@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Built twice: with the configuration of the library, and with zstd if it is available. */
 
-#include "core/archive/archive_format.h"
+#include "core/archive/archive_internal.h"
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Archives with correct checksums that violate one rule. Each is rejected, and the world is unchanged. */
 
-#include "core/archive/archive_format.h"
+#include "core/archive/archive_internal.h"
 #include "tests/core/archive/reseal.h"
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"

@@ -104,6 +104,9 @@ Test(base, messages_consist_of_whole_characters)
                  {"\xE2\x82\xAC!", 4, "\xE2\x82\xAC!"},
                  {"\xF0\x9F\x98\x80", 3, ""},
                  {"\xF0\x9F\x98\x80", 4, "\xF0\x9F\x98\x80"},
+                 {"\xF4\x8F\xBF\xBF", 3, ""}, /* the last character that there is */
+                 {"\xF4\x8F\xBF\xBF", 4, "\xF4\x8F\xBF\xBF"},
+                 {"\xC2\x80", 1, ""},
                  {"\xFFx\x80", 3, "\xFFx\x80"}}; /* no UTF-8 */
     char expected[600];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

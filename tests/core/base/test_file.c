@@ -59,6 +59,7 @@ Test(file, keeps_the_existing_file_when_writing_fails)
 {
     cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"first", 0}), 0);
     cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"half of", ENOSPC}), ENOSPC);
+    cr_assert_neq(access(temporary_path, F_OK), 0);
     assert_holds("first");
 }
 

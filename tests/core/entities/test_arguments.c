@@ -237,7 +237,7 @@ Test(arguments, of_fields)
     bad[0].name = NULL;
     bad[1].name = long_name;
     bad[2].type = (quern_field_type)-1;
-    bad[3].type = (quern_field_type)(QUERN_FIELD_TEXT + 1);
+    bad[3].type = (quern_field_type)(QUERN_FIELD_LIST + 1);
     bad[4].offset_bytes = UINT32_MAX;
     bad[5].count = UINT32_MAX;
     bad[6] = (quern_field){"field", QUERN_FIELD_U64, UINT32_MAX, .count = UINT32_MAX};

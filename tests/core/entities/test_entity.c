@@ -3,6 +3,7 @@
 #include "core/storage/entity.h"
 #include "tests/support/fixture.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static quern_component position;
@@ -85,8 +86,15 @@ static void assert_refused_everywhere(quern_entity entity, quern_result expected
     assert_refused(world, expected, quern_entity_add(world, entity, position, NULL));
     assert_refused(world, expected, quern_entity_remove(world, entity, position));
     assert_refused(world, expected, quern_entity_set(world, entity, position, &value));
+    assert_refused(world, expected, quern_entity_set_if_different(world, entity, position, &value, NULL));
+    assert_refused(world, expected, quern_entity_ensure(world, entity, position, NULL, NULL));
+    assert_refused(world, expected, quern_entity_clear(world, entity));
+    assert_refused(world, expected, quern_entity_clone(world, entity, NULL, NULL));
     assert_refused_value(world, quern_entity_get(world, entity, position));
     assert_refused_value(world, quern_entity_has(world, entity, position));
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    assert_refused_value(world, quern_query_matches(query, entity));
+    quern_query_destroy(query);
     cr_assert_not(quern_entity_is_alive(world, entity));
 }
 
@@ -154,6 +162,8 @@ static void assert_component_refused_everywhere(quern_component component)
     assert_refused(world, expected, quern_entity_add(world, entity, component, &value));
     assert_refused(world, expected, quern_entity_remove(world, entity, component));
     assert_refused(world, expected, quern_entity_set(world, entity, component, &value));
+    assert_refused(world, expected, quern_entity_set_if_different(world, entity, component, &value, NULL));
+    assert_refused(world, expected, quern_entity_ensure(world, entity, component, NULL, NULL));
     assert_refused(world, expected, quern_entity_create_with(world, &component, NULL, 1, &created));
     assert_refused(world, expected, quern_entity_create_with(world, both, NULL, 2, &created));
     assert_refused_value(world, quern_entity_get(world, entity, component));
@@ -193,6 +203,152 @@ Test(entity, null_arguments_are_refused_everywhere)
 }
 
 /* ---------------------------------------------------------------------------------------- worlds */
+
+/* -------------------------------------------------------------------- calls that look before they change */
+
+/* Counts the views of a query with a change filter for positions since its last iteration. */
+static uint32_t changed_views(quern_query *query)
+{
+    uint32_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count++;
+    return count;
+}
+
+typedef struct padded {
+    uint8_t letter;
+    uint32_t number;
+} padded;
+
+Test(entity, an_equal_value_changes_nothing)
+{
+    const quern_entity entity = setup_entity(world);
+    quern_query *query =
+        setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(position))}, 1);
+    bool is_changed = false;
+    vec3 value = {1, 2, 3};
+    must(quern_entity_set_if_different(world, entity, position, &value, &is_changed));
+    cr_expect(is_changed, "the component was missing");
+    cr_expect_eq(changed_views(query), 1u);
+    must(quern_entity_set_if_different(world, entity, position, &value, &is_changed));
+    cr_expect_not(is_changed);
+    cr_expect_eq(changed_views(query), 0u);
+    value.z = 4;
+    must(quern_entity_set_if_different(world, entity, position, &value, &is_changed));
+    cr_expect(is_changed);
+    cr_expect_eq(changed_views(query), 1u);
+    must(quern_entity_set_if_different(world, entity, position, &value, NULL));
+    cr_expect_eq(((vec3 *)quern_entity_get(world, entity, position))->z, 4);
+    is_changed = true;
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_set_if_different(world, entity, position, NULL, &is_changed));
+    cr_expect_not(is_changed);
+    quern_query_destroy(query);
+}
+
+Test(entity, values_are_compared_by_fields_where_fields_are_described)
+{
+    const quern_component_def def = {.name = "padded",
+                                     .size_bytes = sizeof(padded),
+                                     .alignment_bytes = 4,
+                                     .fields = {{"letter", QUERN_FIELD_U8, offsetof(padded, letter)},
+                                                {"number", QUERN_FIELD_U32, offsetof(padded, number)}}};
+    quern_component component;
+    must(quern_component_register(world, &def, &component));
+    const quern_entity entity = setup_entity(world);
+    padded a, b;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0xFF, sizeof b);
+    a.letter = b.letter = 'x';
+    a.number = b.number = 7;
+    bool is_changed;
+    must(quern_entity_set_if_different(world, entity, component, &a, &is_changed));
+    cr_expect(is_changed);
+    must(quern_entity_set_if_different(world, entity, component, &b, &is_changed));
+    cr_expect_not(is_changed, "padding is no value");
+    b.number = 8;
+    must(quern_entity_set_if_different(world, entity, component, &b, &is_changed));
+    cr_expect(is_changed);
+}
+
+Test(entity, tags_and_targets_are_set_once)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    const quern_entity entity = setup_entity(world), first = setup_entity(world),
+                       second = setup_entity(world);
+    quern_relation owner, likes;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner));
+    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    bool is_changed;
+    must(quern_entity_set_if_different(world, entity, tag, NULL, &is_changed));
+    cr_expect(is_changed);
+    must(quern_entity_set_if_different(world, entity, tag, NULL, &is_changed));
+    cr_expect_not(is_changed);
+    const quern_component target = quern_relation_component(owner), many = quern_relation_component(likes);
+    must(quern_entity_set_if_different(world, entity, target, &first, &is_changed));
+    cr_expect(is_changed);
+    must(quern_entity_set_if_different(world, entity, target, &first, &is_changed));
+    cr_expect_not(is_changed);
+    must(quern_entity_set_if_different(world, entity, target, &second, &is_changed));
+    cr_expect(is_changed);
+    cr_expect(quern_entity_equal(quern_entity_target(world, entity, owner), second));
+    must(quern_entity_relate(world, entity, likes, first));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_set_if_different(world, entity, many, NULL, &is_changed));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_ensure(world, entity, target, NULL, &is_changed));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_ensure(world, entity, many, NULL, &is_changed));
+}
+
+Test(entity, a_component_is_ensured)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    const quern_entity entity = setup_entity(world);
+    bool is_added;
+    void *value;
+    must(quern_entity_ensure(world, entity, position, &value, &is_added));
+    cr_assert_eq(value, quern_entity_get(world, entity, position));
+    cr_expect(is_added);
+    cr_expect_eq(((vec3 *)value)->y, 0);
+    ((vec3 *)value)->y = 5;
+    must(quern_entity_ensure(world, entity, position, &value, &is_added));
+    cr_expect_not(is_added);
+    cr_expect_eq(((vec3 *)value)->y, 5);
+    must(quern_entity_ensure(world, entity, tag, &value, &is_added));
+    cr_expect(is_added && value == NULL && quern_entity_has(world, entity, tag));
+    must(quern_entity_ensure(world, entity, tag, NULL, NULL));
+}
+
+Test(entity, clearing_keeps_name_relations_and_state)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    const quern_entity parent = setup_entity(world), liked = setup_entity(world),
+                       entity = setup_entity_with(world, (quern_component[]){position, tag}, 2),
+                       child = setup_entity_with(world, &position, 1);
+    quern_relation likes;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    must(quern_entity_relate(world, entity, quern_world_parent(world), parent));
+    must(quern_entity_relate(world, child, quern_world_parent(world), entity));
+    must(quern_entity_relate(world, entity, likes, liked));
+    must(quern_entity_set_name(world, entity, "name"));
+    must(quern_entity_set_enabled(world, entity, false));
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        must(quern_entity_clear(world, entity));
+        cr_expect_not(quern_entity_has(world, entity, position));
+        cr_expect_not(quern_entity_has(world, entity, tag));
+        cr_expect_str_eq(quern_entity_name(world, entity), "name");
+        cr_expect(
+            quern_entity_equal(quern_entity_target(world, entity, quern_world_parent(world)), parent));
+        cr_expect(quern_entity_has_target(world, entity, likes, liked));
+        cr_expect_not(quern_entity_is_enabled(world, entity));
+        cr_expect(quern_entity_has(world, child, position));
+        assert_valid(world);
+    }
+    must(quern_entity_set_enabled(world, entity, true));
+    cr_expect(quern_entity_is_enabled(world, child));
+}
 
 Test(entity, worlds_do_not_see_each_other)
 {

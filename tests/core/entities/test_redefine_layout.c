@@ -237,6 +237,52 @@ Test(redefine_layout, prefabs_are_converted_with_the_handles_of_their_members)
     cr_assert_neq(value->target.bits, child.bits);
 }
 
+typedef struct Slow {
+    float speed;
+} Slow;
+
+typedef struct Fast {
+    double course, speed;
+} Fast;
+
+/* Spawns an instance by the only command, and returns it. */
+static quern_entity spawn_alone(quern_prefab prefab, quern_component component, const void *value)
+{
+    const quern_entity parent = setup_entity(world);
+    const quern_relation relation = quern_world_parent(world);
+    const quern_spawn_def def = {.parent = parent,
+                                 .overrides = {{.component = component, .column = value}}};
+    must(quern_commands_spawn(quern_world_commands(world), prefab, &def, NULL));
+    must(quern_world_flush(world));
+    const quern_entity made = quern_entity_first_source(world, parent, relation);
+    cr_assert_neq(made.bits, 0u);
+    assert_valid(world);
+    return made;
+}
+
+Test(redefine_layout, instances_spawned_by_command_have_values_and_parents)
+{
+    quern_component speed;
+    quern_component_def def = {.name = "Speed",
+                               .size_bytes = sizeof(Slow),
+                               .alignment_bytes = 4,
+                               .fields = {QUERN_FIELD(Slow, speed)}};
+    must(quern_component_register(world, &def, &speed));
+    const quern_entity root = setup_entity_with(world, &speed, 1);
+    quern_prefab prefab;
+    must(quern_prefab_capture(world, root, &prefab));
+    const quern_entity slow = spawn_alone(prefab, speed, &(Slow){3});
+    def = (quern_component_def){.name = "Speed",
+                                .size_bytes = sizeof(Fast),
+                                .alignment_bytes = 8,
+                                .fields = {QUERN_FIELD(Fast, course), QUERN_FIELD(Fast, speed)}};
+    must(quern_component_redefine(world, speed, &def, NULL, NULL));
+    const quern_entity fast = spawn_alone(prefab, speed, &(Fast){4, 5});
+    cr_assert_eq(((Fast *)quern_entity_get(world, slow, speed))->speed, 3);
+    cr_assert_eq(((Fast *)quern_entity_get(world, fast, speed))->course, 4);
+    cr_assert_eq(((Fast *)quern_entity_get(world, fast, speed))->speed, 5);
+}
+
 static uint32_t removed_sum, set_sum, old_sum;
 
 static void see_removed(quern_context *context, const quern_view *view)

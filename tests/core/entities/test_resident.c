@@ -113,6 +113,60 @@ Test(resident, a_small_world_stays_small)
     quern_world_destroy(world);
 }
 
+/* The address space is exactly what is mapped, whether or not a mapping had to be aligned. */
+Test(resident, aligned_pages_take_no_more_than_their_size)
+{
+    enum { PIECES = 20, SIZE_BYTES = 1 << 16, ALIGNMENT_BYTES = 1 << 24 };
+    char *pieces[PIECES], *odd[PIECES];
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    const uint64_t before = statm_bytes(0);
+    for (uint32_t i = 0; i < PIECES; i++) {
+        pieces[i] = quern__pages_map(SIZE_BYTES, ALIGNMENT_BYTES);
+        odd[i] = quern__pages_map((i + 1) * page_bytes, page_bytes);
+        cr_assert_not_null(pieces[i]);
+        cr_assert_eq((uintptr_t)pieces[i] % ALIGNMENT_BYTES, 0u);
+    }
+    const uint64_t odd_bytes = (uint64_t)PIECES * (PIECES + 1) / 2 * page_bytes;
+    cr_assert_eq(statm_bytes(0), before + (uint64_t)PIECES * SIZE_BYTES + odd_bytes);
+    for (uint32_t i = 0; i < PIECES; i++) {
+        pieces[i][0] = pieces[i][SIZE_BYTES - 1] = 1;
+        quern__pages_unmap(pieces[i], SIZE_BYTES);
+        quern__pages_unmap(odd[i], (i + 1) * page_bytes);
+    }
+    cr_assert_eq(statm_bytes(0), before);
+}
+
+/* There is room for the pages, and not for the padding with which they could be aligned. */
+Test(resident, pages_that_cannot_be_aligned_are_not_mapped)
+{
+    enum { SIZE_BYTES = 1 << 16 };
+    const size_t alignment = (size_t)1 << 30;
+    struct rlimit limit, low;
+    const uint64_t before = statm_bytes(0);
+    cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    low = limit;
+    low.rlim_cur = (rlim_t)before + (rlim_t)1024 * SIZE_BYTES;
+    cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
+    const char *first = quern__pages_map(SIZE_BYTES, alignment),
+               *second = quern__pages_map(SIZE_BYTES, alignment);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    cr_assert(first == NULL || second == NULL, "both cannot be aligned by chance");
+    cr_assert_eq(statm_bytes(0), before + (first != NULL || second != NULL ? SIZE_BYTES : 0));
+}
+
+/* Otherwise a release would also unmap what follows the block. */
+Test(resident, the_default_allocator_maps_what_it_will_unmap)
+{
+    const quern_allocator allocator = quern_allocator_default();
+    const size_t alignment = QUERN__PAGES_ALIGNMENT_BYTES, size_bytes = alignment + 1;
+    const uint64_t before = statm_bytes(0);
+    void *block = quern__allocate(&allocator, size_bytes, alignment);
+    cr_assert_not_null(block);
+    cr_assert_eq(statm_bytes(0), before + 2 * alignment);
+    quern__release(&allocator, block, size_bytes, alignment);
+    cr_assert_eq(statm_bytes(0), before);
+}
+
 /* Returns whether huge pages were requested for this address. */
 static bool is_advised_huge(const void *memory)
 {

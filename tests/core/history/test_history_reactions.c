@@ -218,6 +218,7 @@ Test(history_reactions, a_reaction_that_the_frame_does_not_know_is_told_nothing)
     add_watching(other, "new", quern_term_without(many_it.tag), NULL);
     quern_entity entity;
     must(quern_entity_create_with(many_it.world, &many_it.amount, NULL, 1, &entity));
+    must(quern_entity_destroy(many_it.world, rows[5]));
     must(quern_history_restore(many_it.history, 1, NULL));
     told.count = 0;
     must(quern_schedule_run(other, NULL, 0));

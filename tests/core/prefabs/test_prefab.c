@@ -438,9 +438,52 @@ Test(prefab, failed_allocations_change_nothing)
         FAIL_EACH(allocator, it.world,
                   spawn_or_leave(tower, k == 2 ? 30000 : MANY, &spawn, k == 0 ? members : NULL));
     }
+    FAIL_EACH(allocator, it.world, quern_entity_clone(it.world, base, NULL, NULL));
     cr_assert_geq(failed_count, 8u);
     close_scene(&it);
     failing_allocator_close(allocator);
+}
+
+/* -------------------------------------------------------------------------------------------- clones */
+
+Test(prefab, a_clone_is_an_instance_beside_the_entity, .init = open_scene)
+{
+    const quern_entity arena = make(&it, 1, quern_entity_null()), outside = make(&it, 3, arena);
+    const quern_entity base = make_tower(&it, outside);
+    must(quern_entity_relate(it.world, base, it.parent, arena));
+    must(quern_entity_set_name(it.world, base, "base"));
+    const quern_world_stats before = stats_of_world(it.world);
+    quern_entity members[4], root;
+    must(quern_entity_clone(it.world, base, NULL, &root));
+    cr_assert_eq(list_tree(&it, root, members, 4), 4u);
+    expect_tower(&it, members, arena, outside);
+    cr_expect_null(quern_entity_name(it.world, root));
+    must(quern_entity_clone(it.world, base, &(quern_spawn_def){0}, &root));
+    cr_assert_eq(list_tree(&it, root, members, 4), 4u);
+    expect_tower(&it, members, quern_entity_null(), outside);
+    const uint64_t number = 77;
+    must(quern_entity_clone(
+        it.world, members[1],
+        &(quern_spawn_def){.parent = base, .overrides = {{.component = it.number, .column = &number}}},
+        &root));
+    expect_same(quern_entity_target(it.world, root, it.parent), base);
+    cr_expect_eq(*(uint64_t *)quern_entity_get(it.world, root, it.number), 77u);
+    must(quern_entity_clone(it.world, root, NULL, NULL));
+    cr_expect_eq(stats_of_world(it.world).prefab_count, before.prefab_count, "no prefab stays");
+    close_scene(&it);
+}
+
+Test(prefab, clones_of_wrong_entities_are_refused, .init = open_scene)
+{
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    quern_entity root = base;
+    must_refuse(NULL_ARGUMENT, it.world, quern_entity_clone(NULL, base, NULL, &root));
+    must_refuse(NULL_ENTITY, it.world, quern_entity_clone(it.world, quern_entity_null(), NULL, &root));
+    const quern_spawn_def foreign = {.parent = entity_of_other_world(base)};
+    must_refuse(FOREIGN_ENTITY, it.world, quern_entity_clone(it.world, base, &foreign, &root));
+    expect_same(root, base);
+    cr_expect_eq(stats_of_world(it.world).prefab_count, 0u);
+    close_scene(&it);
 }
 
 /* ------------------------------------------------------------------------------- archetypes, statistics */

@@ -72,6 +72,7 @@ static void assert_walk(quern_query *query, quern_entity target)
     const quern_entity *next = NULL;
     const void *chunk = NULL;
     cr_assert_eq(quern_query_count(query), count);
+    assert_matches(query, all, COUNT);
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         const uint64_t *numbers = QUERN_COLUMN(&it.view, 1, const uint64_t);

@@ -99,6 +99,7 @@ static void check_query(quern_term term, bool whole_chunks, bool shows_enabled, 
         count += see(&it.view, seen);
     must(it.result);
     cr_assert_eq(quern_query_count(query), count);
+    if (!whole_chunks) assert_matches(query, entities, ENTITIES);
     for (uint32_t i = 0; i < ENTITIES; i++)
         cr_assert_eq(seen[i], is_disabled[i] ? shows_disabled : shows_enabled, "entity %u", i);
     quern_query_destroy(query);
@@ -266,6 +267,7 @@ Test(toggles, combine_with_up_terms)
             count += see(&it.view, seen);
         must(it.result);
         cr_assert_eq(quern_query_count(query), count);
+        if (whole_chunks == 0) assert_matches(query, entities, ENTITIES);
         for (uint32_t i = 0; i < ENTITIES; i++)
             cr_assert_eq(seen[i], has_value[i] && !is_disabled[i], "entity %u", i);
         shared_look look = {.count = 0};

@@ -112,6 +112,7 @@ Test(up, the_addresses_are_those_of_the_targets_values)
     }
     cr_assert_eq(row_count, expected);
     cr_assert_eq(quern_query_count(query), expected);
+    assert_matches(query, sources, SOURCES);
 }
 
 Test(up, chunk_is_visited_as_row_ranges_with_one_ordinal)
@@ -179,6 +180,7 @@ Test(up, optional_up_term_excludes_no_row)
     cr_assert_gt(null_count, without_target);
     cr_assert_eq(row_count, (uint32_t)SOURCES + TARGETS / 2);
     cr_assert_eq(quern_query_count(query), row_count);
+    assert_matches(query, sources, SOURCES);
 }
 
 Test(up, one_component_can_be_read_from_the_row_and_its_target)

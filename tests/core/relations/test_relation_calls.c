@@ -290,6 +290,8 @@ Test(relation_calls, wrong_move_before_is_reported)
     must_refuse(INVALID_ARGUMENT, world, quern_entity_move_before(world, a, parent, stranger));
     must_refuse(INVALID_ARGUMENT, world, quern_entity_move_before(world, a, parent, root));
     must_refuse(COMPONENT_ABSENT, world, quern_entity_move_before(world, root, parent, a));
+    cr_assert_eq(quern_entity_destroy(world, b), QUERN_OK);
+    must_refuse(STALE_ENTITY, world, quern_entity_move_before(world, a, parent, b));
     cr_assert_eq(quern_entity_move_before(world, a, parent, a), QUERN_OK);
     cr_assert_eq(quern_entity_sibling_index(world, root, parent), QUERN_NO_SIBLING_INDEX);
 }

@@ -133,6 +133,31 @@ Test(change, a_row_range_moves_and_the_last_rows_fill_its_gap)
     }
 }
 
+/* Gaps in the first half, some of them consecutive: so are the rows that fill them. */
+Test(change, the_last_rows_fill_many_gaps_in_order)
+{
+    enum { MANY = 2000 };
+    static quern_entity many[MANY];
+    uint32_t count = MANY;
+    for (uint64_t i = 0; i < MANY; i++) {
+        many[i] = setup_entity_with(world, (quern_component[]){number, other}, 2);
+        cr_assert_eq(quern_entity_set(world, many[i], number, &i), QUERN_OK);
+    }
+    cr_assert_eq(quern__archetype_row_count(both), MANY);
+    for (uint32_t i = 0; i < MANY / 2; i++)
+        if (i % 3 == 0 || i % 50 < 10) {
+            must(quern_commands_destroy(quern_world_commands(world), many[i]));
+            many[i] = quern_entity_null();
+            count--;
+        }
+    must(quern_world_flush(world));
+    for (uint32_t i = 0, tail = count; i < count; i++) {
+        const uint32_t from = many[i].bits != 0 ? i : tail++;
+        cr_assert_eq(location_of(many[from]), quern__archetype_location(both, i), "row %u", i);
+        cr_assert_eq(number_of(many[from]), from);
+    }
+}
+
 Test(change, removing_the_last_rows_notes_no_change)
 {
     uint32_t slots[3];

@@ -87,6 +87,33 @@ Test(chunk, one_empty_slab_is_retained)
     cr_assert_eq(slabs.slab_count, 4u);
 }
 
+/* Readers are told of new counts from when they are registered until they are unregistered, in any order. */
+Test(chunk, counts_of_moves_grow_for_their_readers)
+{
+    enum { READERS = 3 };
+    quern_getter readers[READERS];
+    quern__move_counts *counts = &slabs.move_counts;
+    for (uint32_t removed = 0; removed < READERS; removed++) {
+        memset(readers, 0, sizeof readers);
+        chunks[0] = allocate_one();
+        for (uint32_t i = 0; i < READERS; i++)
+            cr_assert(quern__move_counts_add_reader(counts, &allocator, QUERN__SLAB_CHUNKS, &readers[i]));
+        quern__move_counts_remove_reader(counts, &allocator, &readers[removed]);
+        readers[removed].move_counts = NULL;
+        for (uint32_t i = 1; i < COUNT; i++)
+            chunks[i] = allocate_one();
+        for (uint32_t i = 0; i < READERS; i++)
+            cr_expect_eq(readers[i].move_counts, i == removed ? NULL : counts->counts, "%u of %u", i,
+                         removed);
+        for (uint32_t i = 0; i < COUNT; i++)
+            release(i);
+        for (uint32_t i = 0; i < READERS; i++)
+            if (i != removed) quern__move_counts_remove_reader(counts, &allocator, &readers[i]);
+        cr_assert_null(counts->counts);
+        quern__slabs_trim(&slabs, &allocator);
+    }
+}
+
 Test(chunk, fluctuating_around_a_slab_boundary_allocates_nothing)
 {
     allocate_all();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/archive_format.h"
+#include "core/archive/archive_internal.h"
 #include "core/world/world_internal.h"
 #include "sched/replay/replay_internal.h"
 #include "tests/support/fixture.h"
@@ -327,7 +327,7 @@ Test(component, fields_with_an_invalid_type_or_name_fail)
     must_refuse(INVALID_ARGUMENT, world, try_field((quern_field){NULL, QUERN_FIELD_F32, 0, .count = 1}));
     must_refuse(INVALID_ARGUMENT, world, try_field((quern_field){"", QUERN_FIELD_F32, 0, .count = 1}));
     must_refuse(INVALID_ARGUMENT, world,
-                try_field((quern_field){"x", (quern_field_type)(QUERN_FIELD_TEXT + 1), 0, .count = 1}));
+                try_field((quern_field){"x", (quern_field_type)(QUERN_FIELD_LIST + 1), 0, .count = 1}));
     must_refuse(INVALID_ARGUMENT, world, try_field((quern_field){.name = "x"}));
 }
 

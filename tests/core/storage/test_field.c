@@ -96,3 +96,10 @@ Test(field, conversion_fails_only_for_numbers_out_of_range)
         if (it->fits) cr_assert_eq(bits, it->expected, "case %zu", i);
     }
 }
+
+Test(field, types_beyond_the_last_have_no_size)
+{
+    cr_assert_eq(quern__field_bytes(QUERN_FIELD_TEXT), 1u);
+    cr_assert_eq(quern__field_bytes((quern_field_type)(QUERN_FIELD_LIST + 1)), 0u);
+    cr_assert_eq(quern__field_bytes((quern_field_type)0), 0u);
+}

@@ -410,6 +410,25 @@ Test(describe_json, reasons_for_separate_passes)
     cJSON_Delete(root);
 }
 
+Test(describe_json, what_makes_a_system_serial_has_a_name)
+{
+    quern_system_def looking = system_def("looking", idle_run),
+                     iterating = system_def("iterating", idle_run);
+    looking.terms[0] = iterating.terms[0] = quern_term_read(position);
+    looking.flags = iterating.flags = QUERN_SYSTEM_SERIAL;
+    looking.write_lookups[0].component = health;
+    iterating.queries[0] = (quern_query_def){.terms = {quern_term_write(velocity)}};
+    setup_system(schedule, &looking);
+    setup_system(schedule, &iterating);
+    cJSON *root = parsed();
+    const cJSON *first = member(pass_of(root, 0), "alone"), *second = member(pass_of(root, 1), "alone");
+    assert_member_text(first, "reason", "write_lookup");
+    assert_member_text(first, "name", "health");
+    assert_member_text(second, "reason", "query");
+    assert_member_text(second, "name", "velocity");
+    cJSON_Delete(root);
+}
+
 Test(describe_json, exclusive_segments_and_fixed_steps)
 {
     must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 3));
@@ -426,6 +445,20 @@ Test(describe_json, exclusive_segments_and_fixed_steps)
     assert_member_text(pass, "kind", "once");
     assert_member_text(member(pass, "alone"), "reason", "exclusive");
     assert_null(member(pass, "alone"), "name");
+    cJSON_Delete(root);
+}
+
+Test(describe_json, reactions_have_segments_of_their_own)
+{
+    setup_reader(schedule, "frame", position);
+    make_system(schedule, "reaction", idle_run, .terms = {quern_term_read(position)},
+                .reacts_to = QUERN_REACT_SET);
+    cJSON *root = parsed();
+    const cJSON *reactions = member(root, "reactions");
+    cr_assert(cJSON_IsNumber(member(reactions, "max_rounds")));
+    const cJSON *pass = item(member(item(member(reactions, "segments"), 0), "passes"), 0);
+    assert_member_text(item(member(pass, "systems"), 0), "name", "reaction");
+    assert_member_text(system_of(root, 0, 0), "name", "frame");
     cJSON_Delete(root);
 }
 

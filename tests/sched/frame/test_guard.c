@@ -104,6 +104,18 @@ Test(guard, write_through_kept_pointer_between_frames_is_found)
                  "changed before frame 1 while no system had a view of it: code wrote through a pointer");
 }
 
+Test(guard, changes_of_sets_hide_no_write)
+{
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
+    add_taker();
+    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "set"}));
+    must_run(schedule, NULL);
+    kept[0].y += 1;
+    must(quern_schedule_replace_set(schedule, &(quern_set_def){.name = "set"}));
+    must(quern_schedule_remove_set(schedule, "set"));
+    assert_found(NULL, "changed before frame 1");
+}
+
 Test(guard, write_through_kept_pointer_in_exclusive_system_is_found)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");

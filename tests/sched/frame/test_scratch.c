@@ -317,8 +317,11 @@ static void look_often(quern_context *context)
 
 Test(scratch, result_counts_refused_accesses_of_this_frame)
 {
-    quern_system_def def = system_def("offender", NULL), other = system_def("other", NULL);
+    quern_system_def innocent = system_def("innocent", NULL), def = system_def("offender", NULL),
+                     other = system_def("other", NULL);
+    innocent.begin = idle_callback;
     def.begin = other.end = look_often;
+    setup_system(schedule, &innocent);
     setup_system(schedule, &def);
     const quern_system second = setup_system(schedule, &other);
     for (look_count = 1; look_count < 200; look_count *= 3) {

@@ -267,3 +267,39 @@ Test(host_threads, a_job_submitted_while_workers_are_replaced_wakes_one)
     quern_jobs_destroy(jobs);
     close_system(&system);
 }
+
+/* ------------------------------------------------------------------------------------------- the end */
+
+typedef struct last_call {
+    quern_jobs *jobs;
+    _Atomic bool has_locked, has_unlocked;
+} last_call;
+
+/* Like the end of a host's call, on a slow thread: the pool counts the call no longer, and it still unlocks the mutex. */
+static void *unlock_slowly(void *argument)
+{
+    last_call *of = argument;
+    quern__mutex_lock(&of->jobs->outside_mutex);
+    atomic_store(&of->has_locked, true);
+    sleep_ms(20);
+    atomic_store(&of->has_unlocked, true);
+    quern__mutex_unlock(&of->jobs->outside_mutex);
+    return NULL;
+}
+
+Test(host_threads, a_pool_ends_after_the_last_call_of_the_host_has_unlocked)
+{
+    other_system system;
+    last_call of = {.jobs = NULL};
+    pthread_t slow;
+    open_system(&system);
+    const quern_jobs_def def = {.thread_count = 2, .host_threads = {submit_to_system, &system}};
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    cr_assert_eq(pthread_create(&slow, NULL, unlock_slowly, &of), 0);
+    while (!atomic_load(&of.has_locked))
+        sched_yield();
+    quern_jobs_destroy(of.jobs);
+    cr_assert(atomic_load(&of.has_unlocked));
+    pthread_join(slow, NULL);
+    close_system(&system);
+}

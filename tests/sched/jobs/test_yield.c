@@ -316,6 +316,22 @@ static uint32_t list(const cpu_set_t *processors, uint32_t *out_list)
     return count;
 }
 
+Test(yield, pinned_thread_runs_on_one_of_its_processors)
+{
+    cpu_set_t all, after;
+    uint32_t processors[QUERN_MAX_THREADS];
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    const uint32_t count = list(&all, processors);
+    for (uint32_t i = 0; i < count + 2; i++) {
+        set_affinity(&all);
+        quern__thread_pin(i);
+        cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
+        cr_assert_eq(CPU_COUNT(&after), 1);
+        cr_assert(CPU_ISSET(processors[i % count] - 1, &after), "number %u", i);
+    }
+    set_affinity(&all);
+}
+
 Test(yield, moved_worker_may_still_use_all_processors)
 {
     cpu_set_t all, rest, after;

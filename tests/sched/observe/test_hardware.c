@@ -18,6 +18,7 @@
 
 #if defined(__linux__)
 #include <linux/perf_event.h>
+#include <unistd.h>
 #endif
 
 enum {
@@ -147,6 +148,40 @@ Test(hardware, a_thread_counts_its_own_and_a_process_those_of_later_threads)
         own_ns = count_time(&source, QUERN_HARDWARE_THREAD, burn_elsewhere);
     cr_assert_lt(own_ns, HALF_BURNT_NS);
     cr_assert_geq(count_time(&source, QUERN_HARDWARE_PROCESS, burn_elsewhere), HALF_BURNT_NS);
+}
+
+/* The lowest free number of a file is 0 in a program that has closed its standard input. */
+Test(hardware, a_counter_may_have_the_number_0)
+{
+    const int first = quern__hardware_counter_open(&software_codes[0], QUERN_HARDWARE_THREAD);
+    if (first < 0) cr_skip_test("%s", strerror(-first));
+    quern__hardware_counter_close(first);
+    const int input = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    const int counter = quern__hardware_counter_open(&software_codes[0], QUERN_HARDWARE_THREAD);
+    quern_hardware_reading reading;
+    cr_expect_eq(counter, 0, "%d", counter);
+    cr_expect(quern__hardware_counter_read(counter, &reading, 0));
+    quern__hardware_counter_close(counter);
+    if (input >= 0) dup2(input, STDIN_FILENO);
+}
+
+Test(hardware, a_counter_that_gives_less_than_a_reading_fails)
+{
+    const uint64_t values[] = {10, 30, 20};
+    quern_hardware_reading reading = {.counts[1] = 0};
+    int files[2];
+    cr_assert_eq(pipe(files), 0);
+    cr_assert_eq(write(files[1], values, sizeof values), (ssize_t)sizeof values);
+    cr_expect(quern__hardware_counter_read(files[0], &reading, 1));
+    cr_expect_eq(reading.counts[1], 10);
+    cr_expect_eq(reading.enabled_ns[1], 30);
+    cr_expect_eq(reading.running_ns[1], 20);
+    cr_assert_eq(write(files[1], values, sizeof values[0]), (ssize_t)sizeof values[0]);
+    cr_expect_not(quern__hardware_counter_read(files[0], &reading, 1));
+    cr_expect_eq(reading.counts[1], 10);
+    close(files[0]);
+    close(files[1]);
 }
 
 #endif

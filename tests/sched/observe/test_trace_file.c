@@ -582,3 +582,52 @@ Test(trace_file, a_pass_has_another_name_once_it_has_another_system)
     cr_assert_eq(count_passes(root, "second"), count_passes(root, "first"));
     close_trace(trace, root);
 }
+
+static void remove_wide(quern_context *context, const quern_view *view)
+{
+    const quern_component wide = *(const quern_component *)quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        must(quern_commands_remove(commands, view->entities[i], wide));
+}
+
+static uint32_t count_events(const cJSON *root, int track, const char *category, const char *name)
+{
+    uint32_t count = 0;
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root)) count += strcmp(text_of(event, "cat"), category) == 0 &&
+                                                        strcmp(text_of(event, "name"), name) == 0 &&
+                                                        (int)number_of(event, "tid") == track + 1;
+    return count;
+}
+
+/* What the caller does of a stage is not shown beside the stage, and neither are the items of a captured frame, nor all
+ * begin callbacks of a pass together beside each of them. */
+Test(trace_file, a_sync_point_is_shown_once)
+{
+    static const char *const names[] = {"sync", "gather", "merge", "resolve", "apply"};
+    quern_trace *trace = open_trace(1, 4096);
+    quern_world *world = setup_world();
+    quern_component both[] = {setup_component(world, "number", 8, 8), setup_component(world, "wide", 8, 8)};
+    for (uint32_t i = 0; i < 30000; i++)
+        setup_entity_with(world, both, 2);
+    quern_schedule *schedule = setup_schedule_as(world, (quern_schedule_def){.trace = trace}, 1);
+    make_system(schedule, "remove", remove_wide, .begin = idle_callback, .user_data = &both[1],
+                .terms = {quern_term_write(both[0]), quern_term_with(both[1])});
+    quern_jobs *jobs = setup_jobs(1);
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(NULL, &capture));
+    quern_trace_start(trace);
+    must(quern_schedule_run_captured(schedule, jobs, 0, capture));
+    quern_trace_stop(trace);
+    quern_frame_capture_destroy(capture);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    cJSON *root = write_and_parse(trace);
+    for (uint32_t i = 0; i < COUNT_OF(names); i++)
+        cr_expect_eq(count_events(root, 0, "sync", names[i]), 1u, "%s: %u", names[i],
+                     count_events(root, 0, "sync", names[i]));
+    cr_expect_eq(count_events(root, 0, "begin", "remove"), 1u);
+    close_trace(trace, root);
+}

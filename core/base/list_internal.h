@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_BASE_LIST_INTERNAL_H
+#define QUERN_CORE_BASE_LIST_INTERNAL_H
+
+/* Blocks of lists (<quern/list.h>). A block is shared by the lists that are copies of each other. It is constant while
+ * several lists share it: who changes a list needs a block of its own. So a copy needs no memory, which is what lets the
+ * hooks of types copy lists: hooks cannot fail.
+ *
+ * Invariants: all lists that share a block have the same count. A list without a block has count 0. */
+
+#include "core/base/base_internal.h"
+
+#include <quern/list.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define QUERN__LIST_TEXT \
+    0xFFFFFFFEu /* `element` of the list in a quern_string: bytes, and a zero byte after the last */
+
+/* In front of the elements. */
+typedef struct quern__list_block {
+    _Atomic uint32_t share_count;
+    uint32_t capacity; /* in elements */
+    uint32_t element;
+    uint32_t allocated_bytes;
+} quern__list_block;
+
+_Static_assert(sizeof(quern__list_block) == QUERN_LIST_ALIGNMENT, "elements are aligned");
+_Static_assert(sizeof(quern_list) == 16 && sizeof(quern_string) == 16,
+               "lists have one size on all platforms");
+
+/* Returns the size of an element in bytes. */
+static inline uint32_t quern__list_element_bytes(uint32_t element)
+{
+    return element == QUERN_LIST_STRINGS ? (uint32_t)sizeof(quern_string)
+           : element == QUERN__LIST_TEXT ? 1
+                                         : element;
+}
+
+/* Returns the block of a list, or NULL. */
+static inline quern__list_block *quern__list_block_of(const quern_list *list)
+{
+    return list->items != NULL ? (quern__list_block *)(uintptr_t)list->items - 1 : NULL;
+}
+
+/* Adds a share of the list's block, for a copy of the list's bytes. */
+static inline void quern__list_retain(const quern_list *list)
+{
+    if (list->items == NULL) return;
+    /* relaxed, pairs with nothing: the thread has a share already, so no other one can destroy or change the block */
+    atomic_fetch_add_explicit(&quern__list_block_of(list)->share_count, 1, memory_order_relaxed);
+}
+
+/* Returns whether no other list shares the block. Acquire: pairs with the release of the share that was given up last, so
+ * that writing to the block comes after what other threads have read. */
+static inline bool quern__list_is_alone(const quern__list_block *block)
+{
+    return atomic_load_explicit(&block->share_count, memory_order_acquire) == 1;
+}
+
+/* Replaces an empty list by one with `count` uninitialised elements in a block of its own. Strings must be written
+ * before anything else. Returns false, without a message, if out of memory or beyond QUERN_MAX_LIST_BYTES. */
+bool quern__list_allocate(quern_list *list, uint32_t element, uint32_t count);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/core/lists/bag.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Components with lists in a world: what copies, destroys, compares and hashes them. */
+
+static failing_allocator *memory;
+static quern_component bag_id;
+
+static void open_world(void)
+{
+    memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    must(quern_lists_set_allocator(&allocator));
+    world = setup_world();
+    bag_id = bag_register(world);
+}
+
+static void close_all(void)
+{
+    close_valid_world();
+    failing_allocator_close(memory);
+    assert_at_end(quern_lists_set_allocator(NULL) == QUERN_OK);
+}
+
+TestSuite(list_world, .init = open_world, .fini = close_all);
+
+static bag *bag_of(quern_entity entity)
+{
+    return quern_entity_get(world, entity, bag_id);
+}
+
+static quern_entity entity_with(const bag *value)
+{
+    quern_entity entity = setup_entity(world);
+    must(quern_entity_add(world, entity, bag_id, value));
+    return entity;
+}
+
+/* Returns a bag with two items, and a label. */
+static bag filled(const char *label)
+{
+    bag it = {0};
+    must(QUERN_LIST_PUSH(&it.items, bag_item, {.kind = 1, .count = 2}, {.kind = 3, .count = 4}));
+    must(quern_string_set(&it.label, label));
+    return it;
+}
+
+Test(list_world, values_are_copied_and_the_variable_keeps_its_own)
+{
+    bag it = filled("mine");
+    const quern_entity entity = entity_with(&it);
+    must(quern_string_append(&it.label, "!"));
+    must(QUERN_LIST_PUSH(&it.items, bag_item, {.kind = 9}));
+    cr_assert_str_eq(quern_string_text(&bag_of(entity)->label), "mine");
+    cr_assert_eq(bag_of(entity)->items.list.count, 2u);
+    must(quern_entity_set(world, entity, bag_id, &it));
+    bag_free(&it);
+    cr_assert_eq(bag_of(entity)->items.items[2].kind, 9u);
+    cr_assert_str_eq(quern_string_text(&bag_of(entity)->label), "mine!");
+}
+
+Test(list_world, values_move_and_end_with_their_rows)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    quern_entity entities[50];
+    for (uint32_t i = 0; i < 50; i++) {
+        char label[16];
+        snprintf(label, sizeof label, "bag %u", i);
+        bag it = filled(label);
+        entities[i] = entity_with(&it);
+        bag_free(&it);
+    }
+    for (uint32_t i = 0; i < 50; i++)
+        if (i % 3 == 0)
+            must(quern_entity_destroy(world, entities[i]));
+        else if (i % 3 == 1)
+            must(quern_entity_add(world, entities[i], tag, NULL));
+        else
+            must(quern_entity_remove(world, entities[i], bag_id));
+    for (uint32_t i = 1; i < 50; i += 3) {
+        char label[16];
+        snprintf(label, sizeof label, "bag %u", i);
+        cr_assert_str_eq(quern_string_text(&bag_of(entities[i])->label), label);
+    }
+}
+
+Test(list_world, a_new_component_has_empty_lists)
+{
+    const quern_entity entity = entity_with(NULL);
+    cr_assert_eq(bag_of(entity)->items.list.count, 0u);
+    cr_assert_str_eq(quern_string_text(&bag_of(entity)->label), "");
+}
+
+Test(list_world, hashes_depend_on_content_alone)
+{
+    bag a = filled("text"), b = {0};
+    const quern_entity entity = entity_with(&a);
+    const uint64_t hash = quern_world_hash(world);
+    /* the same content by other steps, in other memory, with another capacity */
+    must(QUERN_LIST_RESERVE(&b.items, 100));
+    must(QUERN_LIST_PUSH(&b.items, bag_item, {.kind = 1, .count = 2}));
+    must(QUERN_LIST_PUSH(&b.items, bag_item, {.kind = 3, .count = 4}));
+    must(quern_string_print(&b.label, "%s", "te"));
+    must(quern_string_append(&b.label, "xt"));
+    must(quern_entity_set(world, entity, bag_id, &b));
+    cr_assert_eq(quern_world_hash(world), hash);
+    QUERN_LIST_WRITE(&bag_of(entity)->items, bag_item)[1].count++;
+    cr_assert_neq(quern_world_hash(world), hash);
+    QUERN_LIST_WRITE(&bag_of(entity)->items, bag_item)[1].count--;
+    cr_assert_eq(quern_world_hash(world), hash);
+    must(quern_string_append(&bag_of(entity)->label, "s"));
+    cr_assert_neq(quern_world_hash(world), hash);
+    bag_free(&a);
+    bag_free(&b);
+}
+
+Test(list_world, elements_do_not_wander_between_lists_in_hashes)
+{
+    /* ["a", "b"] and "" against ["a"] and "b" */
+    bag a = {0}, b = {0};
+    quern_string text = {{{0}, 0, 0}};
+    must(quern_string_set(&text, "a"));
+    must(QUERN_LIST_PUSH(&a.names, quern_string, text));
+    must(QUERN_LIST_PUSH(&b.names, quern_string, text));
+    must(quern_string_set(&text, "b"));
+    must(QUERN_LIST_PUSH(&a.names, quern_string, text));
+    must(quern_string_set(&b.label, "b"));
+    quern_string_free(&text);
+    const quern_entity entity = entity_with(&a);
+    const uint64_t hash = quern_world_hash(world);
+    must(quern_entity_set(world, entity, bag_id, &b));
+    cr_assert_neq(quern_world_hash(world), hash);
+    bag_free(&a);
+    bag_free(&b);
+}
+
+Test(list_world, a_copied_value_changes_alone)
+{
+    bag it = filled("first");
+    const quern_entity one = entity_with(&it), two = entity_with(&it);
+    bag_free(&it);
+    must(quern_string_set(&bag_of(two)->label, "second"));
+    QUERN_LIST_WRITE(&bag_of(two)->items, bag_item)[0].kind = 77;
+    cr_assert_str_eq(quern_string_text(&bag_of(one)->label), "first");
+    cr_assert_eq(bag_of(one)->items.items[0].kind, 1u);
+    must(quern_entity_destroy(world, one));
+    cr_assert_str_eq(quern_string_text(&bag_of(two)->label), "second");
+}
+
+Test(list_world, a_type_is_known_again_by_its_elements)
+{
+    quern_component again;
+    must(quern_component_register(world, &bag_def, &again));
+    cr_assert_eq(again.bits, bag_id.bits);
+    quern_component_def other = bag_def;
+    quern_element element = *bag_def.fields[1].element;
+    element.field_count--;
+    other.fields[1].element = &element;
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &other, &again));
+}
+
+Test(list_world, wrong_descriptions_are_refused)
+{
+    const quern_element number = {.type = QUERN_FIELD_U32}, text = {.type = QUERN_FIELD_TEXT},
+                        list = {.type = QUERN_FIELD_LIST}, nothing = {.size_bytes = 4};
+    const quern_field plain = {.name = "x", .type = QUERN_FIELD_U32, .count = 1},
+                      string = {.name = "s", .type = QUERN_FIELD_STRING, .count = 1};
+    const quern_element small = {.size_bytes = 2, .alignment_bytes = 2, .fields = &plain, .field_count = 1},
+                        odd = {.size_bytes = 4, .alignment_bytes = 3, .fields = &plain, .field_count = 1},
+                        deep = {
+                            .size_bytes = 16, .alignment_bytes = 8, .fields = &string, .field_count = 1};
+    const quern_field wrong[][2] = {
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1}},
+        {{.name = "a", .type = QUERN_FIELD_U32, .count = 1, .element = &number}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1, .element = &text}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1, .element = &list}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1, .element = &nothing}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1, .element = &small}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1, .element = &odd}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 1, .element = &deep}},
+        {{.name = "a", .type = QUERN_FIELD_LIST, .count = 3, .element = &number}},
+        {{.name = "a", .type = QUERN_FIELD_STRING, .count = 1},
+         {.name = "b", .type = QUERN_FIELD_U32, .offset_bytes = 8, .count = 1}},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        quern_component_def def = {.name = "wrong", .size_bytes = 32, .alignment_bytes = 8};
+        memcpy(def.fields, wrong[i], sizeof wrong[i]);
+        quern_component ignored;
+        must_refuse(INVALID_ARGUMENT, world, quern_component_register(world, &def, &ignored));
+    }
+}
+
+static void copy_nothing(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)targets, (void)sources, (void)count, (void)user_data;
+}
+
+Test(list_world, hooks_beside_lists_must_copy_and_destroy)
+{
+    quern_component_def def = bag_def;
+    quern_component ignored;
+    def.name = "other";
+    def.hooks.copy = copy_nothing;
+    must_refuse(INVALID_ARGUMENT, world, quern_component_register(world, &def, &ignored));
+}
+
+Test(list_world, a_default_value_is_copied)
+{
+    bag it = filled("default");
+    quern_component_def def = bag_def;
+    def.name = "bag with default";
+    def.default_value = &it;
+    quern_component id;
+    must(quern_component_register(world, &def, &id));
+    bag_free(&it);
+    quern_entity one = setup_entity(world), two = setup_entity(world);
+    must(quern_entity_add(world, one, id, NULL));
+    must(quern_entity_add(world, two, id, NULL));
+    must(quern_string_set(&((bag *)quern_entity_get(world, one, id))->label, "changed"));
+    cr_assert_str_eq(quern_string_text(&((const bag *)quern_entity_get(world, two, id))->label), "default");
+}
+
+Test(list_world, commands_carry_copies)
+{
+    bag it = filled("sent");
+    const quern_entity target = entity_with(NULL), dead = setup_entity(world);
+    quern_commands *commands = quern_world_commands(world);
+    must(quern_commands_set(commands, target, bag_id, &it));
+    must(quern_commands_add(commands, dead, bag_id, &it));
+    must(quern_string_set(&it.label, "changed since"));
+    quern_entity made = record_entity_with(commands, &bag_id, (const void *const[]){&it}, 1);
+    (void)made;
+    bag_free(&it);
+    must(quern_world_flush(world));
+    cr_assert_str_eq(quern_string_text(&bag_of(target)->label), "sent");
+    cr_assert_str_eq(quern_string_text(&bag_of(dead)->label), "sent");
+    /* commands that are dropped give their copies back */
+    it = filled("dropped");
+    must(quern_commands_set(quern_world_commands(world), target, bag_id, &it));
+    bag_free(&it);
+    must(quern_world_discard_commands(world));
+}
+
+Test(list_world, provisional_handles_in_lists_are_replaced)
+{
+    bag it = {0};
+    const quern_entity target = entity_with(NULL);
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, target, made));
+    must(QUERN_LIST_PUSH(&it.items, bag_item, {.owner = made}));
+    must(quern_commands_set(commands, target, bag_id, &it));
+    must(quern_world_flush(world));
+    cr_assert(quern_entity_is_provisional(it.friends.items[1]), "the variable has a copy of its own");
+    bag_free(&it);
+    const bag *found = bag_of(target);
+    cr_assert(quern_entity_is_alive(world, found->friends.items[1]));
+    cr_assert_eq(found->items.items[0].owner.bits, found->friends.items[1].bits);
+    cr_assert_eq(found->friends.items[0].bits, target.bits);
+}
+
+Test(list_world, provisional_handles_outside_of_commands_are_refused)
+{
+    bag it = {0};
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, entity_provisional(3)));
+    const quern_entity target = entity_with(NULL);
+    must_refuse(PROVISIONAL_ENTITY, world, quern_entity_set(world, target, bag_id, &it));
+    bag_free(&it);
+}
+
+Test(list_world, resources_have_lists)
+{
+    quern_resource_def def = {.name = "chest", .size_bytes = sizeof(bag), .alignment_bytes = 8};
+    memcpy(def.fields, bag_def.fields, sizeof def.fields);
+    quern_resource chest;
+    must(quern_resource_register(world, &def, &chest));
+    const uint64_t hash = quern_world_hash(world);
+    bag *it = quern_resource_get(world, chest);
+    must(quern_string_set(&it->label, "treasure"));
+    cr_assert_neq(quern_world_hash(world), hash);
+}
+
+Test(list_world, events_carry_copies)
+{
+    quern_event_def def = {.name = "found", .size_bytes = sizeof(bag), .alignment_bytes = 8};
+    memcpy(def.fields, bag_def.fields, sizeof def.fields);
+    quern_event found;
+    quern_event_reader *reader;
+    must(quern_event_register(world, &def, &found));
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = found, .name = "r"}, &reader));
+    bag it = filled("event");
+    must(quern_world_emit(world, found, &it, 1));
+    bag_free(&it);
+    quern_event_block block;
+    uint32_t count = 0;
+    while (quern_event_reader_next(reader, &block)) {
+        cr_assert_str_eq(quern_string_text(&((const bag *)block.values)->label), "event");
+        count += block.count;
+    }
+    cr_assert_eq(count, 1u);
+    quern_event_reader_destroy(reader);
+}
+
+Test(list_world, a_history_restores_lists)
+{
+    quern_history *history;
+    must(quern_history_create(world, &(quern_history_def){.frame_count = 8}, &history));
+    bag it = filled("frame 0");
+    const quern_entity entity = entity_with(&it);
+    bag_free(&it);
+    uint64_t hashes[5];
+    for (uint64_t frame = 0; frame < 5; frame++) {
+        must(quern_string_print(&bag_of(entity)->label, "frame %d", (int)frame));
+        if (frame == 2) QUERN_LIST_WRITE(&bag_of(entity)->items, bag_item)[0].kind = 1000;
+        if (quern_has_checks() && frame > 0) /* the write was not reported */
+            must_refuse(INVALID_ARGUMENT, world, quern_history_save(history, frame, NULL));
+        must(quern_entity_mark_changed(world, entity, bag_id));
+        must(quern_history_save(history, frame, NULL));
+        hashes[frame] = quern_world_hash(world);
+    }
+    must(quern_entity_destroy(world, entity));
+    for (uint64_t frame = 5; frame-- > 0;) {
+        must(quern_history_restore(history, frame, NULL));
+        cr_assert_eq(quern_world_hash(world), hashes[frame]);
+        char label[16];
+        snprintf(label, sizeof label, "frame %d", (int)frame);
+        cr_assert_str_eq(quern_string_text(&bag_of(entity)->label), label);
+        cr_assert_eq(bag_of(entity)->items.items[0].kind, frame < 2 ? 1u : 1000u);
+    }
+    quern_history_destroy(history);
+}
+
+Test(list_world, a_new_definition_keeps_lists)
+{
+    bag it = filled("kept");
+    const quern_entity entity = entity_with(&it);
+    bag_free(&it);
+    quern_component_def def = bag_def; /* gold is last now, and scores are gone */
+    static const uint32_t order[] = {1, 2, 4, 5};
+    memset(def.fields, 0, sizeof def.fields);
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < 4; i++, offset += 16) {
+        def.fields[i] = bag_def.fields[order[i]];
+        def.fields[i].offset_bytes = offset;
+    }
+    def.fields[4] = bag_def.fields[0];
+    def.fields[4].offset_bytes = offset;
+    def.size_bytes = 72;
+    must(QUERN_LIST_PUSH(&bag_of(entity)->scores, float, 1, 2, 3));
+    must(quern_component_redefine(world, bag_id, &def, NULL, NULL));
+    const char *value = quern_entity_get(world, entity, bag_id);
+    quern_string label;
+    quern_list items;
+    memcpy(&items, value, sizeof items);
+    memcpy(&label, value + 16, sizeof label);
+    cr_assert_str_eq(quern_string_text(&label), "kept");
+    cr_assert_eq(items.count, 2u);
+}

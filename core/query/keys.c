@@ -106,11 +106,12 @@ quern_result quern__key_field_resolve(quern__key_field *field, const quern__stor
                                "component '%s' has no described field '%s': list it in the fields of its "
                                "definition, or give offset_bytes and type of the field instead of its name",
                                type->name, field->name);
-        if (type->fields[i].count > 1 || type->fields[i].type == QUERN_FIELD_TEXT)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "field '%s' of component '%s' is an array or a text, which has no order: "
-                               "name a number, a bool, an enum or an entity",
-                               field->name, type->name);
+        if (type->fields[i].count > 1 || type->fields[i].type > QUERN_FIELD_ENTITY)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "field '%s' of component '%s' is an array, a text or a list, which has no order: "
+                "name a number, a bool, an enum or an entity",
+                field->name, type->name);
         field->offset_bytes = type->fields[i].offset_bytes;
         field->type = type->fields[i].type;
     }

@@ -198,6 +198,15 @@ static uint32_t read_chunk(const quern__query *query, uint32_t match, uint32_t c
         return count;
     }
     quern__keys_read(&order->field, values, size_bytes, count, out_rows);
+    if (order->field.type == QUERN_FIELD_ENTITY) {
+        /* generations depend on the process, use counts do not */
+        const uint32_t first_high = query->storage->entities.first_handle_high;
+        for (uint32_t i = 0; i < count; i++) {
+            const uint64_t relative =
+                quern__entity_to_relative((quern_entity){out_rows[i].key}, first_high);
+            out_rows[i].key = relative << 32 | relative >> 32;
+        }
+    }
     for (uint32_t i = 0; i < count && order->descending; i++)
         out_rows[i].key = ~out_rows[i].key;
     return count;

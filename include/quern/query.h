@@ -309,16 +309,16 @@ typedef int quern_compare_function(const void *a, const void *b, void *user_data
  *
  *     .terms = {quern_term_read(sprite)}, .order_by = {.component = sprite, .field = "depth"}
  *
- * Numbers ascend, false is before true, enums are in the order of their numbers, and entities in that of their `bits`, so
- * null is first. -0 equals 0. NaN equals NaN, whatever its bits, and is greater than every other number. Rows that compare
+ * Numbers ascend, false is before true, and enums are in the order of their numbers. Entities ascend by
+ * quern_entity_index, then by quern_entity_use_count, which are the same in every process; null is first. -0 equals 0. NaN equals NaN, whatever its bits, and is greater than every other number. Rows that compare
  * equal are visited by archetype, chunk and row, as without an order, also if `descending` is set. So the order depends on
  * the world alone: it is the same at any number of threads, and after restoring a frame of a history. */
 typedef struct quern_order {
     /** The component that has the field. A term of the query must read or write it, with QUERN_MATCH_ALL and on the row
      * itself. Null: the query has no order; then no other member may be set. */
     quern_component component QUERN__ZERO;
-    /** Name of a described field of the component (quern_component_def), such as "place.x", of any type but an array or
-     * a text. It is copied. NULL: `type` and `offset_bytes` say what to sort by, unless `compare` is set. */
+    /** Name of a described field of the component (quern_component_def), such as "place.x", of any type but an array,
+     * a text, a string or a list. It is copied. NULL: `type` and `offset_bytes` say what to sort by, unless `compare` is set. */
     const char *field QUERN__ZERO;
     quern_field_type type QUERN__ZERO; /**< Type of the field, if `field` is NULL; not QUERN_FIELD_TEXT. */
     uint32_t offset_bytes

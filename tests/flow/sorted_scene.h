@@ -73,6 +73,19 @@ static inline int compare_depths(float a, float b)
     return (a > b) - (a < b);
 }
 
+static const quern_world *scene_world; /* the last one that was opened */
+
+static inline uint64_t scene_number(quern_entity entity)
+{
+    if (quern_entity_is_null(entity)) return 0;
+    return (uint64_t)quern_entity_index(entity) << 32 | quern_entity_use_count(scene_world, entity);
+}
+
+static inline int compare_entities(quern_entity a, quern_entity b)
+{
+    return (scene_number(a) > scene_number(b)) - (scene_number(a) < scene_number(b));
+}
+
 /* The order of a query, as said in its definition. */
 static inline int scene_order(uint32_t order, const unit *a, const unit *b)
 {
@@ -84,7 +97,7 @@ static inline int scene_order(uint32_t order, const unit *a, const unit *b)
     case 2:
         return -scene_compare(a, b, NULL);
     default:
-        return (a->owner.bits > b->owner.bits) - (a->owner.bits < b->owner.bits);
+        return compare_entities(a->owner, b->owner);
     }
 }
 
@@ -94,6 +107,7 @@ static inline void scene_open(sorted_scene *scene, quern_world *in, bool can_dis
                                      .row_changes = can_disable,
                                      .fields = QUERN_FIELDS(unit, depth, layer, owner, team)};
     scene->world = in;
+    scene_world = in;
     must(quern_component_register(in, &def, &scene->unit));
     scene->other = setup_component(in, "other", 8, 8);
     scene->tag = setup_tag(in, "tag");

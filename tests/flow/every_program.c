@@ -878,7 +878,7 @@ static quern_index *number_index; /* on the first number of EVERY_NUMBER */
 static uint32_t order_of(uint32_t system)
 {
     const every_terms *terms = &further[system];
-    const uint32_t types = terms->with & terms->reads & ~BIT(EVERY_HOOKED);
+    const uint32_t types = terms->with & terms->reads & ~(BIT(EVERY_HOOKED) | BIT(EVERY_LIST));
     uint32_t type = 0;
     if (terms->is_whole || system % 4 == 3) return EVERY_TYPES;
     while (type < EVERY_TYPES && (!every_has(types, type) || every_types[type].word_count == 0))
@@ -921,6 +921,14 @@ static void ask_index(quern_context *context, uint32_t system)
     }
 }
 
+/* Where a handle stands in an order of entities. */
+static uint64_t place_of(quern_entity entity)
+{
+    const uint64_t use_count =
+        quern_entity_is_null(entity) ? 0 : quern_entity_use_count(every.world, entity);
+    return use_count == 0 ? 0 : (uint64_t)quern_entity_index(entity) << 32 | use_count;
+}
+
 /* Reads the rows of the system's further query, and compares them with those that the model selects. */
 static void visit_further(quern_context *context, uint32_t system)
 {
@@ -941,7 +949,8 @@ static void visit_further(quern_context *context, uint32_t system)
                 int entity = EVERY_NONE;
                 if (order != EVERY_TYPES) {
                     const void *column = order == EVERY_ID ? (const void *)ids : bases[order];
-                    const uint64_t key = ((const uint64_t *)column)[i * every_types[order].word_count];
+                    const uint64_t word = ((const uint64_t *)column)[i * every_types[order].word_count];
+                    const uint64_t key = order == EVERY_LINK ? place_of((quern_entity){word}) : word;
                     cr_assert(system % 2 == 0 ? key >= last : key <= last);
                     last = key;
                 }
@@ -1250,9 +1259,10 @@ static quern_system_def def_of_system(uint32_t s)
         list_terms(&further[s], def.queries[0].terms);
         def.queries[0].whole_chunks = further[s].is_whole;
         if (order_of(s) != EVERY_TYPES)
-            def.queries[0].order_by = (quern_order){.component = every.types.types[order_of(s)],
-                                                    .type = QUERN_FIELD_U64,
-                                                    .descending = s % 2 != 0};
+            def.queries[0].order_by =
+                (quern_order){.component = every.types.types[order_of(s)],
+                              .type = order_of(s) == EVERY_LINK ? QUERN_FIELD_ENTITY : QUERN_FIELD_U64,
+                              .descending = s % 2 != 0};
         if (asks_index(s)) def.indexes[0] = number_index;
     }
     return def;

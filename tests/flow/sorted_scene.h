@@ -73,7 +73,7 @@ static inline int compare_depths(float a, float b)
     return (a > b) - (a < b);
 }
 
-static const quern_world *scene_world; /* the last one that was opened */
+static const quern_world *scene_world; /* of the rows that are compared */
 
 static inline uint64_t scene_number(quern_entity entity)
 {
@@ -221,6 +221,7 @@ static scene_rows scene_expected, scene_found;
 /* Compares all orders and all indexes with the model, outside of frames. */
 static inline void scene_check(sorted_scene *scene, const char *when)
 {
+    scene_world = scene->world;
     for (uint32_t i = 0; i < SCENE_ORDERS; i++) {
         const uint32_t term = i == 1;
         quern_query_iterator it = quern_query_iterate(scene->plain[i]);

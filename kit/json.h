@@ -59,8 +59,8 @@ typedef struct quern_json_options {
 QUERN_API quern_result quern_json_write_value(const quern_world *world, const quern_type_info *type,
                                               const void *value, quern_sink sink);
 
-/** Reads a value of plain bytes; options may be NULL. Entity handles are in the format that
- * quern_json_write_value writes. If the type has hooks, each described field is replaced as if by assignment. */
+/** Reads a value of plain bytes, or of a type with a copy hook, as types with lists have; options may be NULL.
+ * Entity handles are in the format that quern_json_write_value writes. If the type has hooks, each described field is replaced as if by assignment. */
 QUERN_API quern_result quern_json_read_value(const quern_world *world, const quern_type_info *type,
                                              void *value, const char *text, size_t bytes,
                                              const quern_json_options *options);

@@ -140,16 +140,21 @@ static void end_filters(quern__storage *storage, const quern_term *terms, uint32
             quern__storage_remove_change_filter(storage, quern__component_index(terms[i].component));
 }
 
+quern_result quern__query_watch(quern__storage *storage, uint32_t component_index)
+{
+    const quern_result result = quern__storage_add_change_filter(storage, component_index);
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_relist(query); /* some archetypes may keep versions now */
+    return result;
+}
+
 static quern_result begin_filters(quern__storage *storage, const quern_term *terms, uint32_t term_count,
                                   uint32_t *out_filter_count)
 {
     *out_filter_count = 0;
     for (uint32_t i = 0; i < term_count; i++) {
         if (!terms[i].changed) continue;
-        quern_result result =
-            quern__storage_add_change_filter(storage, quern__component_index(terms[i].component));
-        for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-            quern__query_relist(query); /* some archetypes may keep versions now */
+        quern_result result = quern__query_watch(storage, quern__component_index(terms[i].component));
         if (result != QUERN_OK) {
             end_filters(storage, terms, i);
             return result;
@@ -241,6 +246,7 @@ void quern__query_release(quern__query *query)
     end_filters(query->storage, query->terms, query->term_count);
     if (query->ups != NULL) quern__ups_destroy(query);
     if (query->target != NULL) quern__target_destroy(query);
+    quern__order_destroy(query);
     for (uint32_t i = 0; i < query->blocks.count; i++)
         quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
     quern__array_release(allocator, &query->blocks);
@@ -459,7 +465,8 @@ quern_result quern_query_create(quern_world *world, const quern_query_def *def, 
         query->world = world;
         if (def->name != NULL) query->name = memcpy(query + 1, def->name, bytes - sizeof *query);
         query->whole_chunks = def->whole_chunks;
-        result = quern__query_refresh(query);
+        result = quern__order_create(query, def);
+        if (result == QUERN_OK) result = quern__query_refresh(query);
         if (result == QUERN_OK) {
             world->user_count++;
             *out_query = query;
@@ -490,7 +497,8 @@ quern_result quern_query_get_def(const quern_query *query, quern_query_def *out_
 {
     QUERN__NEED(query);
     QUERN__NEED(out_def);
-    *out_def = (quern_query_def){.name = query->name, .whole_chunks = query->whole_chunks};
+    *out_def = (quern_query_def){
+        .name = query->name, .whole_chunks = query->whole_chunks, .order_by = quern__order_get_def(query)};
     for (uint32_t i = 0; i < query->term_count; i++) {
         out_def->terms[i] = query->terms[i];
         if (query->terms[i].by_target) out_def->terms[i].target = query->target->entity;

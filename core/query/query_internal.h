@@ -130,6 +130,7 @@ struct quern_query {
     uint32_t up_count;            /* number of up-terms */
     struct quern__ups *ups;       /* state of the up-terms; NULL if the query has none */
     struct quern__target *target; /* state of the target term; NULL if the query has none */
+    struct quern__order *order;   /* the sorted rows; NULL if the query has no order */
     uint64_t seen_version;        /* version up to which iterations have seen changes; only with filters */
     /* Index of the component that fewest archetypes had, among the QUERN_MATCH_ALL terms, when the query was
      * created; QUERN__NO_DRIVER if there is no such term. */
@@ -678,5 +679,38 @@ uint64_t quern__target_count(const quern__query *query);
  * end. Of the iterator, it uses two members in another sense: match_index is the index of the next range, and
  * chunk_index is the list_number of the ranges with which the iteration began. */
 bool quern__target_next(quern_query_iterator *iterator);
+
+/* Ordered queries (core/query/query_order.c). */
+
+/* Returns whether no member of the definition is set. */
+bool quern__order_is_empty(const quern_order *def);
+
+/* Allocates query->order if the definition has an order. The other members of the query are set. Fails like
+ * quern_query_create, and then leaves nothing allocated. */
+quern_result quern__order_create(quern__query *query, const quern_query_def *def);
+void quern__order_destroy(quern__query *query);
+
+/* Returns the order as it was defined. The name of a field belongs to the query. */
+quern_order quern__order_get_def(const quern__query *query);
+
+/* Sorts what has changed since the last call. is_outside: whether no frame runs. Precondition: the query has an order and
+ * has been refreshed. Fails with OUT_OF_MEMORY, or with INVALID_ARGUMENT if the component has lost the field. */
+quern_result quern__order_refresh(quern__query *query, bool is_outside);
+
+/* Returns how often the rows were sorted. An iteration is valid until they are sorted again. */
+uint32_t quern__order_list_number(const quern__query *query);
+
+/* Advances an iteration: at once if it is valid and no term leaves out single rows, otherwise by quern__query_next_any, which
+ * does all that quern_query_next does. */
+bool quern__order_next_plain(quern_query_iterator *iterator);
+bool quern__query_next_any(quern_query_iterator *iterator);
+
+/* Advances an iteration to the next rows in the order. Returns false at the end. As in quern__target_next, match_index is
+ * the index of the next row, and chunk_index the list_number with which the iteration began. */
+bool quern__order_next(quern_query_iterator *iterator);
+
+/* Lets archetypes with the component keep change versions, as for a change filter, and lists chunks again. Each call needs
+ * a matching quern__storage_remove_change_filter. Fails with OUT_OF_MEMORY. */
+quern_result quern__query_watch(quern__storage *storage, uint32_t component_index);
 
 #endif

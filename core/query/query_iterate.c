@@ -378,7 +378,8 @@ uint64_t quern__query_write_version(const quern_query *query)
 static void use_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
-    if (query->filter_count > 0 || query->selects_rows || query->target != NULL) return;
+    if (query->filter_count > 0 || query->selects_rows || query->target != NULL || query->order != NULL)
+        return;
     if (query->iterated_version == version && query->entries_version != version) list_entries(query);
     query->iterated_version = version;
     if (query->entries_version != version || query->entries.count == 0) return;
@@ -409,6 +410,10 @@ quern_query_iterator quern_query_iterate(quern_query *query)
         iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
     if (iterator.result == QUERN_OK && query->target != NULL)
         iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
+    if (iterator.result == QUERN_OK && query->order != NULL) {
+        iterator.result = quern__in_call(quern__order_refresh(query, true), "quern_query_iterate");
+        iterator.chunk_index = quern__order_list_number(query);
+    }
     if (iterator.result == QUERN_OK && query->up_count > 0)
         iterator.result = quern__in_call(quern__ups_begin_iteration(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) use_entries(query, &iterator);
@@ -425,7 +430,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
 
 quern_result quern__query_prepare_inside(quern__query *query, uint32_t worker_count)
 {
-    const bool is_listed = query->target != NULL || (query->filter_count == 0 && !query->selects_rows);
+    const bool is_listed =
+        query->target != NULL || (query->filter_count == 0 && !query->selects_rows && query->order == NULL);
     const quern_result result =
         query->up_count > 0 ? quern__ups_reserve_pools(query, worker_count) : QUERN_OK;
     return result == QUERN_OK && is_listed ? quern__query_list(query) : result;
@@ -451,6 +457,8 @@ void quern__query_iterate_inside(quern__query *query, const quern__inside *insid
     it->seen_version = inside->seen_version;
     if (query->target != NULL)
         it->chunk_index = query->target->list_number;
+    else if (query->order != NULL)
+        it->chunk_index = quern__order_list_number(query);
     else if (query->filter_count == 0 && !query->selects_rows && query->entries.count > 0) {
         it->next_entry = query->entries.items;
         it->end_entry = query->entries.items + query->entries.count;
@@ -503,6 +511,7 @@ static bool advance(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
     if (query->target != NULL) return quern__target_next(iterator);
+    if (query->order != NULL) return quern__order_next(iterator);
     for (; iterator->match_index < query->matches.count;
          iterator->match_index++, iterator->chunk_index = 0) {
         const quern__query_match *match = &query->matches.items[iterator->match_index];
@@ -590,6 +599,12 @@ static bool check_valid(quern_query_iterator *iterator)
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
                                                        "while a query was iterated: collect the entities "
                                                        "first, and change them after the loop");
+    if (iterator->result == QUERN_OK && iterator->query->order != NULL &&
+        iterator->chunk_index != quern__order_list_number(iterator->query))
+        iterator->result = quern__fail(
+            QUERN_ERROR_STRUCTURE_CHANGED,
+            "quern_query_next: a later iteration of the same query has sorted its rows again, because the "
+            "loop has written what they are sorted by: end the loop first, or create another query");
     if (iterator->result == QUERN_OK && iterator->up_buffer != NULL && !ups_owns_buffer(iterator))
         iterator->result = quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -606,6 +621,12 @@ bool quern__query_next(quern_query_iterator *iterator)
         quern__fail_null("quern_query_next", "iterator");
         return false;
     }
+    if (iterator->query != NULL && iterator->query->order != NULL) return quern__order_next_plain(iterator);
+    return quern__query_next_any(iterator);
+}
+
+bool quern__query_next_any(quern_query_iterator *iterator)
+{
     bool is_listed = iterator->end_entry != NULL;
     iterator->next_entry = iterator->end_entry; /* the list is exhausted, or the iteration is invalid */
     if (!check_valid(iterator) || is_listed) return false;
@@ -617,6 +638,6 @@ void quern_query_iterator_end(quern_query_iterator *iterator)
     if (iterator == NULL) return;
     if (iterator->up_buffer != NULL) release_up_buffer(iterator);
     iterator->next_entry = iterator->end_entry;
-    iterator->match_index = UINT32_MAX; /* past the last match and the last range of a target term */
+    iterator->match_index = UINT32_MAX; /* past the last match, range of a target term, or sorted row */
     iterator->next_row = UINT32_MAX;
 }

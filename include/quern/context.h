@@ -32,6 +32,7 @@
 #include <quern/commands.h>
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/index.h>
 #include <quern/query.h>
 
 #ifdef __cplusplus
@@ -99,6 +100,14 @@ QUERN_API bool quern_context_is_component_enabled(quern_context *context, quern_
  * any number of matches. Refused, with an iteration without views, if the system has no such query, and outside of
  * systems; `result` of the iterator is then UNDECLARED_ACCESS. */
 QUERN_API quern_query_iterator quern_context_query(quern_context *context, uint32_t query);
+
+/** Finds the entities with a value in an index that the system declares (`indexes` in quern_system_def), as of the time
+ * before the system runs. Returns their number. value: as for quern_index_find. *out_entities receives the first one; they
+ * ascend by quern_entity_index, and are valid until the callback returns. NULL if there is none. O(1); any number of
+ * callbacks may find at the same time. Refused, with 0, if the system does not declare the index, and outside of systems.
+ */
+QUERN_API uint32_t quern_context_find(quern_context *context, const quern_index *index, uint64_t value,
+                                      const quern_entity **out_entities);
 
 /** Returns the target of a source in a relation, or its first target in a relation with `many`; null,
  * without a message, if it has none or is not alive. Commands of this phase have no effect yet. Refused if

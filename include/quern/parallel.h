@@ -29,8 +29,8 @@ extern "C" {
  * Commands that callbacks record are applied after all calls, in the order of views, by the rules of
  * <quern/commands.h>.
  *
- * Errors, with no call made: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD_UNAVAILABLE, SCHEDULE_CONFLICT (an up-term
- * reads what another term writes), OUT_OF_MEMORY. Errors after all calls: OUT_OF_MEMORY and LIMIT (the
+ * Errors, with no call made: NULL_ARGUMENT, INVALID_ARGUMENT (the query has an order), WORLD_LOCKED, POOL_BUSY,
+ * THREAD_UNAVAILABLE, SCHEDULE_CONFLICT (an up-term reads what another term writes), OUT_OF_MEMORY. Errors after all calls: OUT_OF_MEMORY and LIMIT (the
  * commands could not be applied; the next parallel query, quern_world_flush or frame retries them); those
  * of quern_world_flush; UNDECLARED_ACCESS (a call of a callback was refused; see the log). Threads: main,
  * between frames and in exclusive systems. */

@@ -24,6 +24,7 @@
  *     shorthand.h  systems with columns as parameters, calls by C type: shorter ways to write the above
  *     event.h      values that systems emit and others read
  *     prefab.h     trees of entities, captured once and spawned any number of times
+ *     index.h      entities by the value of a field
  *     name.h       names of entities, and searching by path
  *     parallel.h   parallel queries, outside of frames
  *     reflect.h    inspection of a world by name and as text, for tools
@@ -54,6 +55,7 @@
 #include <quern/hardware.h>  /* IWYU pragma: export */
 #include <quern/history.h>   /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
+#include <quern/index.h>     /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
 #include <quern/list.h>      /* IWYU pragma: export */
 #include <quern/loader.h>    /* IWYU pragma: export */

@@ -850,6 +850,11 @@ class context {
     {
         return quern_context_is_component_enabled(raw_, entity, find<T>());
     }
+    /** Finds the entities with a value in a quern::index, declared by quern::asks; see quern_context_find. */
+    template <typename Index> auto find(const Index &index, const typename Index::value_type &value) const
+    {
+        return index.find_in(raw_, value);
+    }
     /** Returns the target of a source in a relation, declared by quern::reads_relation; see quern_context_target. */
     quern_entity target(quern_entity source, quern_relation relation) const
     {
@@ -1734,6 +1739,94 @@ struct levels {
 /** Declares lookups of components of other entities. */
 template <typename... T> struct lookup {
 };
+
+/** @cond internal */
+namespace detail {
+
+template <typename M> struct member_types;
+template <typename Owner, typename T> struct member_types<T Owner::*> {
+    using owner = Owner;
+    using type = T;
+};
+
+/* Returns the offset of a member in its class. */
+template <auto member> uint32_t offset_of()
+{
+    using owner = typename member_types<decltype(member)>::owner;
+    static_assert(
+        std::is_standard_layout<owner>::value,
+        "quern: the class of this member has virtual functions or private members among others, so "
+        "members have no offset: use the C interface with offsetof");
+    alignas(owner) char bytes[sizeof(owner)];
+    const char *const at = reinterpret_cast<const char *>(&(reinterpret_cast<owner *>(bytes)->*member));
+    return static_cast<uint32_t>(at - bytes);
+}
+
+} // namespace detail
+/** @endcond */
+
+/** The direction of an order. */
+enum class direction { ascending, descending };
+
+/** Sorts the rows of a quern::query, or of quern::others, by a member of a component that it reads or writes: an option.
+ *
+ *     quern::query<const Sprite> sprites{world, quern::order_by<&Sprite::depth>{}};
+ *
+ * See quern_order. */
+template <auto member, direction way = direction::ascending> struct order_by {
+    /** Sets the order. */
+    quern_result order(quern_world *world, quern_order &out_order) const
+    {
+        using types = detail::member_types<decltype(member)>;
+        out_order = quern_order{};
+        out_order.type = quern__field_type<typename types::type>();
+        out_order.offset_bytes = detail::offset_of<member>();
+        out_order.descending = way == direction::descending;
+        return detail::find_component<typename types::owner>(world, &out_order.component);
+    }
+};
+
+/** Declares that the system asks an index, by quern::context::find: an option. */
+struct asks {
+    quern_index *raw; /**< The index. */
+};
+
+/** Entities that an index has found, ascending by quern_entity_index. A range. */
+class found_entities {
+  public:
+    /** Count entities from the first one. */
+    found_entities(const quern_entity *first, uint32_t count) : first_(first), count_(count) {}
+    const quern_entity *begin() const { return first_; }        /**< The first entity. */
+    const quern_entity *end() const { return first_ + count_; } /**< The end. */
+    uint32_t size() const { return count_; }                    /**< Their number. */
+    bool empty() const { return count_ == 0; }                  /**< Whether there are none. */
+    /** Returns the entity with this index in the range. */
+    quern_entity operator[](uint32_t i) const { return first_[i]; }
+
+  private:
+    const quern_entity *first_;
+    uint32_t count_;
+};
+
+/** @cond internal */
+namespace detail {
+
+/* The number of a value of a field, for quern_index_find. */
+template <typename T> uint64_t index_value(const T &value)
+{
+    static_assert(std::is_integral<T>::value || std::is_enum<T>::value ||
+                      std::is_same<T, quern_entity>::value,
+                  "quern: an index is on a bool, integer, enum or quern_entity");
+    if constexpr (std::is_same<T, quern_entity>::value)
+        return value.bits;
+    else if constexpr (std::is_enum<T>::value)
+        return static_cast<uint64_t>(static_cast<std::underlying_type_t<T>>(value));
+    else
+        return static_cast<uint64_t>(value);
+}
+
+} // namespace detail
+/** @endcond */
 /** Declares lookups that write components of other entities. */
 template <typename... T> struct lookup_write {
 };
@@ -1915,6 +2008,10 @@ inline quern_result apply(const uses_resource &option, quern_world *, quern_syst
     return detail::append(def->resources, quern_resource_access{option.resource, option.access},
                           "uses_resource");
 }
+inline quern_result apply(const asks &option, quern_world *, quern_system_def *def)
+{
+    return detail::append(def->indexes, option.raw, "asks");
+}
 inline quern_result apply(const looks_up &option, quern_world *, quern_system_def *def)
 {
     quern_lookup lookup{};
@@ -1999,6 +2096,25 @@ inline constexpr bool
     is_query_option<O, std::void_t<decltype(std::declval<const O &>().apply(
                            static_cast<quern_world *>(nullptr), static_cast<quern_term *>(nullptr)))>> =
         true;
+
+template <typename O> inline constexpr bool is_order_option = false;
+template <auto member, direction way> inline constexpr bool is_order_option<order_by<member, way>> = true;
+
+/* Sets the order of a query by the option, if it is one for that. */
+template <typename O> quern_result set_order(const O &option, quern_world *world, quern_query_def &def)
+{
+    if constexpr (is_order_option<O>)
+        return option.order(world, def.order_by);
+    else
+        return QUERN_OK;
+}
+template <typename O> quern_result set_terms(const O &option, quern_world *world, quern_term *terms)
+{
+    if constexpr (is_order_option<O>)
+        return QUERN_OK;
+    else
+        return option.apply(world, terms);
+}
 
 template <typename O> inline constexpr bool has_plain_types = true;
 template <typename... T> inline constexpr bool has_plain_types<with<T...>> = (is_plain<T> && ... && true);
@@ -3231,21 +3347,24 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     using chunk_iterator = detail::chunk_iterator<std::tuple<T...>, std::index_sequence_for<T...>>;
 
   public:
-    /** Options: with, without, any, disabled, changed, term, target, along. */
+    /** Options: with, without, any, disabled, changed, term, target, along, order_by. */
     template <typename... Options>
     explicit query(quern::world &world, const Options &...options) : query::owner(world.ends_on_failure())
     {
-        constexpr auto mistake = !(detail::has_plain_types<Options> && ... && true) ? detail::mistake::types
-                                 : !(detail::is_query_option<Options> && ... && true)
-                                     ? detail::mistake::option
-                                     : detail::mistake::none;
+        constexpr auto mistake =
+            !(detail::has_plain_types<Options> && ... && true) ? detail::mistake::types
+            : !((detail::is_query_option<Options> || detail::is_order_option<Options>)&&... && true)
+                ? detail::mistake::option
+                : detail::mistake::none;
         detail::expect_no<mistake>();
         if constexpr (mistake == detail::mistake::none) {
             quern_query_def def{};
             quern_result result =
                 detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
             if (result == QUERN_OK)
-                (void)((result = options.apply(world, def.terms), result == QUERN_OK) && ...);
+                (void)((result = detail::set_terms(options, world, def.terms), result == QUERN_OK) && ...);
+            if (result == QUERN_OK)
+                (void)((result = detail::set_order(options, world, def), result == QUERN_OK) && ...);
             if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
             (void)check(result);
             world_ = world;
@@ -3382,11 +3501,67 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     quern_world *world_ = nullptr;
 };
 
+/** An index on a member of a component, destroyed with the object. Declare it after its world. Systems may outlive it.
+ *
+ *     quern::index<&Unit::team> teams{world};
+ *     for (const quern_entity unit : teams.find(3)) ...
+ *
+ * See <quern/index.h>. */
+template <auto member> class index : public detail::owner<quern_index, quern_index_destroy> {
+    using types = detail::member_types<decltype(member)>;
+
+  public:
+    using value_type = typename types::type; /**< Type of the member. */
+    static_assert(!std::is_floating_point<value_type>::value,
+                  "quern: an index is on a bool, integer, enum or quern_entity: sort by a floating-point "
+                  "number, by quern::order_by");
+
+    /** Creates the index; see quern_index_create. name may be nullptr. */
+    explicit index(quern::world &world, bool is_unique = false, const char *name = nullptr)
+        : index::owner(world.ends_on_failure())
+    {
+        quern_index_def def{};
+        def.name = name;
+        def.type = quern__field_type<value_type>();
+        def.offset_bytes = detail::offset_of<member>();
+        def.is_unique = is_unique;
+        quern_result result = detail::find_component<typename types::owner>(world, &def.component);
+        if (result == QUERN_OK) result = quern_index_create(world, &def, &raw_);
+        (void)check(result);
+    }
+    /** Finds the entities with a value; none if that fails. See quern_index_find. */
+    found_entities find(const value_type &value)
+    {
+        const quern_entity *first = nullptr;
+        uint32_t count = 0;
+        const quern_result result = quern_index_find(raw_, detail::index_value(value), &first, &count);
+        return check(result) == QUERN_OK ? found_entities{first, count} : found_entities{nullptr, 0};
+    }
+    /** Finds the entities in a callback; see quern::context::find. */
+    found_entities find_in(quern_context *context, const value_type &value) const
+    {
+        const quern_entity *first = nullptr;
+        const uint32_t count = quern_context_find(context, raw_, detail::index_value(value), &first);
+        return {first, count};
+    }
+    /** Checks that each value is that of one entity only; see quern_index_check. */
+    QUERN__CPP_NODISCARD quern_result check_unique() { return check(quern_index_check(raw_)); }
+    /** Returns the numbers of the index; see quern_index_get_stats. */
+    quern_index_stats stats() const
+    {
+        quern_index_stats numbers{};
+        (void)check(quern_index_get_stats(raw_, &numbers));
+        return numbers;
+    }
+};
+
 /** @cond internal */
 namespace detail {
 
 /* Options that a list of types can have: those without members. */
-template <typename T> inline constexpr bool is_list_option = is_query_option<T> &&std::is_empty<T>::value;
+template <typename T>
+inline constexpr bool
+    is_list_option = (is_query_option<T> && std::is_empty<T>::value) || is_order_option<T>;
 
 /* The terms of a list of components and options, such as `const Place, with<Ghost>`: the components first. */
 template <typename... T> struct others_list {
@@ -3401,9 +3576,22 @@ template <typename... T> struct others_list {
     template <typename Item> static quern_result add_option(quern_world *world, quern_term *terms)
     {
         if constexpr (is_list_option<Item>)
-            return Item{}.apply(world, terms);
+            return detail::set_terms(Item{}, world, terms);
         else
             return QUERN_OK;
+    }
+    template <typename Item> static quern_result add_order(quern_world *world, quern_query_def &def)
+    {
+        if constexpr (is_order_option<Item>)
+            return Item{}.order(world, def.order_by);
+        else
+            return QUERN_OK;
+    }
+    static quern_result define(quern_world *world, quern_query_def &def)
+    {
+        quern_result result = list(world, def.terms);
+        if (result == QUERN_OK) (void)((result = add_order<T>(world, def), result == QUERN_OK) && ...);
+        return result;
     }
     static quern_result list(quern_world *world, quern_term *terms)
     {
@@ -3426,7 +3614,7 @@ using item_or_none =
 
 /** A further query of a system, a parameter of its lambda: the entities besides its own rows that it iterates, such as each
  * ghost for each player. T are the components, as of quern::query: const reads, otherwise writes, a pointer is optional, and
- * up<T> is that of the target. Options follow them: with, without, any, disabled, changed.
+ * up<T> is that of the target. Options follow them: with, without, any, disabled, changed, order_by.
  *
  *     app.add("catch", [](const Place &at, Player &player, quern::others<const Place, quern::with<Ghost>> ghosts) {
  *         ghosts.each([&](const Place &ghost) { player.caught += near(at, ghost); });
@@ -3436,8 +3624,8 @@ using item_or_none =
 template <typename... T> class others {
     static_assert(
         sizeof...(T) > 0 && ((!detail::is_option<T> || detail::is_list_option<T>)&&...),
-        "quern: quern::others has a list of components, and the options with, without, any, disabled "
-        "and changed");
+        "quern: quern::others has a list of components, and the options with, without, any, disabled, "
+        "changed and order_by");
     static_assert(
         (detail::has_plain_types<T> && ... && true),
         "quern: with, without and changed take types of components: no reference, pointer or const");
@@ -3489,7 +3677,7 @@ template <typename... T> struct parameter<others<T...>> {
     {
         for (quern_query_def &query : def->queries)
             if (quern_component_is_null(query.terms[0].component))
-                return others_list<T...>::list(world, query.terms);
+                return others_list<T...>::define(world, query);
         return quern__option_fail("others", QUERN_MAX_SYSTEM_QUERIES);
     }
 };

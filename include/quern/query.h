@@ -25,6 +25,7 @@
 #include <quern/component.h>
 #include <quern/id.h>
 #include <quern/relation.h>
+#include <quern/type.h>
 #include <quern/view.h>
 
 #ifdef __cplusplus
@@ -299,6 +300,35 @@ static inline quern_term quern_term_target(quern_relation relation, quern_entity
 
 /* ------------------------------------------------------------------------------------------ query */
 
+/** Compares two values of a component for quern_order. Returns a number below 0 if `a` belongs before `b`, above 0 if `b`
+ * belongs before `a`, and 0 if neither does. The result must depend on the two values alone (and on what user_data leads
+ * to, if that never changes), and the function must not call functions of the world. In a system it runs on any worker. */
+typedef int quern_compare_function(const void *a, const void *b, void *user_data);
+
+/** The order in which a query visits its rows: by a field of a component, or by a comparison.
+ *
+ *     .terms = {quern_term_read(sprite)}, .order_by = {.component = sprite, .field = "depth"}
+ *
+ * Numbers ascend, false is before true, and enums are in the order of their numbers. Entities ascend by
+ * quern_entity_index, then by quern_entity_use_count, which are the same in every process; null is first. -0 equals 0. NaN equals NaN, whatever its bits, and is greater than every other number. Rows that compare
+ * equal are visited by archetype, chunk and row, as without an order, also if `descending` is set. So the order depends on
+ * the world alone: it is the same at any number of threads, and after restoring a frame of a history. */
+typedef struct quern_order {
+    /** The component that has the field. A term of the query must read or write it, with QUERN_MATCH_ALL and on the row
+     * itself. Null: the query has no order; then no other member may be set. */
+    quern_component component QUERN__ZERO;
+    /** Name of a described field of the component (quern_component_def), such as "place.x", of any type but an array,
+     * a text, a string or a list. It is copied. NULL: `type` and `offset_bytes` say what to sort by, unless `compare` is set. */
+    const char *field QUERN__ZERO;
+    quern_field_type type QUERN__ZERO; /**< Type of the field, if `field` is NULL; not QUERN_FIELD_TEXT. */
+    uint32_t offset_bytes
+        QUERN__ZERO; /**< Offset of the field from the start of the value, if `field` is NULL. */
+    bool descending QUERN__ZERO; /**< Whether greater values come first. */
+    /** Compares whole values of the component, instead of a field; then `field` and `type` are not set. */
+    quern_compare_function *compare QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to `compare`. */
+} quern_order;
+
 /** Definition of a query. */
 typedef struct quern_query_def {
     /** Name for tools, 1 to QUERN_MAX_NAME_BYTES bytes; NULL for none. It is copied, and several queries may have the
@@ -308,10 +338,21 @@ typedef struct quern_query_def {
     /** Whether a chunk from which terms leave rows out yields one view with all its rows, in which
      * quern_view_next_range returns the selected ranges. If false, the chunk yields one view per range. */
     bool whole_chunks QUERN__ZERO;
+    /** The order of the rows. The default is none: by archetype, chunk and row.
+     *
+     * A query with an order has one view for each range of rows that follow each other in a chunk and in the order: mostly
+     * single rows. They are sorted when an iteration starts, if something has changed since the last one: values by writes
+     * that change filters notice too (quern_term_changed), or rows. Only the rows of changed chunks are then sorted and
+     * merged into the others, unless these are more than a quarter of all. What a loop writes moves no row of the same loop.
+     * An iteration ends with STRUCTURE_CHANGED if another one of the same query begins in it after such a write.
+     *
+     * Such a query has no target term, no change filter and no whole_chunks, and quern_query_parallel_for refuses it. A
+     * system has it among its further queries (queries in quern_system_def). */
+    quern_order order_by QUERN__ZERO;
 } quern_query_def;
 
 /** Creates a query, and matches it against all archetypes. Destroy it before its world. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (the name, no terms, contradictory members of a term), UNKNOWN_COMPONENT,
+ * NULL_ARGUMENT, INVALID_ARGUMENT (the name, no terms, contradictory members of a term, order_by), UNKNOWN_COMPONENT,
  * DUPLICATE_COMPONENT (two terms on the row itself name one component), WORLD_LOCKED, OUT_OF_MEMORY.
  * Threads: main, between frames. */
 QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_def *def,
@@ -393,8 +434,8 @@ typedef struct quern_query_iterator {
  * result INVALID_ARGUMENT, which is also reported to the log and to the assert handler; its addresses are
  * invalid.
  *
- * Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive
- * systems. */
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the component of order_by was redefined without its field), WORLD_LOCKED,
+ * OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /** Ends an iteration before its last view. The view becomes invalid, and quern_query_next returns false

@@ -38,6 +38,7 @@ extern "C" {
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
 #define QUERN_MAX_ACCESS         32
 #define QUERN_MAX_SYSTEM_QUERIES 4 /**< Maximum number of further queries of a system. */
+#define QUERN_MAX_SYSTEM_INDEXES 4 /**< Maximum number of indexes of a system. */
 #define QUERN_MAX_ORDER          32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
 #define QUERN_MAX_SETS           8 /**< Maximum number of sets that a system is in. */
 /** Maximum number of frames from one run to the next of a system with `every`. */
@@ -164,8 +165,10 @@ typedef struct quern_system_def {
      *     .terms = {quern_term_write(score), quern_term_read(place), quern_term_with(player)},
      *     .queries = {{.terms = {quern_term_read(place), quern_term_with(ghost)}}},
      *
-     * The list ends at the first query without members. Terms, names and whole_chunks are those of quern_query_def. Change
-     * filters select what has changed since the last frame in which the system ran, as those of the terms do: with or
+     * The list ends at the first query without members. Terms, names, whole_chunks and order_by are those of quern_query_def.
+     * A query with order_by is sorted before the condition and `begin` of the system, if it may run in the frame and
+     * something has changed; all callbacks iterate it in that order, which the writes of the system itself do not change.
+     * Change filters select what has changed since the last frame in which the system ran, as those of the terms do: with or
      * without a view, but not while it is disabled or its condition is false. At most one of the terms and queries together
      * has a target term.
      *
@@ -179,6 +182,12 @@ typedef struct quern_system_def {
      * quern_schedule_add_system fails with SCHEDULE_CONFLICT. Not for exclusive systems, which iterate queries of the
      * world. */
     quern_query_def queries[QUERN_MAX_SYSTEM_QUERIES] QUERN__ZERO;
+    /** Indexes (<quern/index.h>) that the callbacks ask with quern_context_find; each once. The list ends at the first NULL.
+     * They are brought up to date before the condition and `begin` of the system, if it may run in the frame. An index is a
+     * lookup of its component (quern_lookup) without limits, with the same conflicts: the system runs after all earlier
+     * systems that write the component and before all later ones, and must be serial to write it itself. It may look the
+     * component up, too. Not for exclusive systems, which use quern_index_find. */
+    struct quern_index *indexes[QUERN_MAX_SYSTEM_INDEXES] QUERN__ZERO;
     /** Relations that the system queries with quern_context_target, quern_context_first_source,
      * quern_context_next_sibling and quern_context_source_count. List each once; the list ends at its first
      * null element. Links change only at sync points and in exclusive systems, so these queries conflict

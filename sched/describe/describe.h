@@ -106,9 +106,9 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* All causes that make two systems keep their order, the strongest first. */
 typedef struct quern__causes {
-    /* Capacity: the first cause, and for each of the two systems its resources, terms, up-terms, lookups, and the terms of
-     * its further queries. */
-    quern__conflict items[1 + (8 + 2 * QUERN_MAX_SYSTEM_QUERIES) * QUERN_MAX_ACCESS];
+    /* Capacity: the first cause, and for each of the two systems its resources, terms, up-terms, lookups, indexes, and
+     * the terms of its further queries. */
+    quern__conflict items[1 + (9 + 2 * QUERN_MAX_SYSTEM_QUERIES) * QUERN_MAX_ACCESS];
     uint32_t count;
 } quern__causes;
 

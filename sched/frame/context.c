@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule_internal.h"
 
+#include "core/query/index_internal.h"
 #include "core/query/query_internal.h"
 #include "core/relations/relation_internal.h"
 
@@ -331,6 +332,32 @@ quern_query_iterator quern_context_query(quern_context *context, uint32_t query)
     quern__query_iterate_inside(&system->queries[query], &inside, &it);
     if (QUERN_CHECKS) open_query_guards(context, &system->queries[query]);
     return it;
+}
+
+/* Refuses an index that the system has not declared. */
+static QUERN__SLOW_PATH void refuse_index(quern_context *context, const char *function)
+{
+    if (quern__scope_count_repeated(&context->scope)) return;
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "%s: system '%s' asks an index without declaring it (it declares %u indexes): list it in "
+                  "`indexes` of its definition",
+                  function, context->system->name, context->system->index_count);
+}
+
+uint32_t quern_context_find(quern_context *context, const quern_index *index, uint64_t value,
+                            const quern_entity **out_entities)
+{
+    const quern__plain_context *plain = plain_of(context);
+    *out_entities = NULL;
+    if (plain != NULL) {
+        refuse_plain(plain, __func__, "an index");
+        return 0;
+    }
+    if (is_foreign(context, __func__)) return 0;
+    for (uint32_t i = 0; i < context->system->index_count; i++)
+        if (context->system->indexes[i] == index) return quern__index_find(index, value, out_entities);
+    refuse_index(context, __func__);
+    return 0;
 }
 
 /* Marks the looked-up value as written as soon as the system gets the pointer, like the columns of a view.

@@ -361,6 +361,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         return QUERN__LIKELY(!segment->has_items) ? QUERN_OK : prepare_items(schedule, segment);
     segment->prepared_version = 0;
     segment->has_targets = false;
+    segment->has_refreshes = false;
     segment->has_depths = false;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
@@ -382,6 +383,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         segment->has_readers |= use->readers.count > 0;
         segment->has_items |= use->items != NULL;
         segment->has_targets |= quern__system_target_query(system) != NULL;
+        segment->has_refreshes |= system->has_refreshes;
         if (system->query_count == 0 || !system->is_enabled) continue;
         const quern_result result = quern__system_prepare_queries(system, schedule->worker_count);
         if (result != QUERN_OK) return result;
@@ -456,6 +458,24 @@ static quern_result run_passes(const quern_schedule *schedule, quern__segment *s
     return result;
 }
 
+/* Fails if the indexes or ordered queries of a system could not be brought up to date: the system did not run. */
+static QUERN__NO_INLINE quern_result check_refreshes(const quern_schedule *schedule,
+                                                     const quern__segment *segment)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        quern__system *system = schedule->plan.order.items[i];
+        if (system->has_failed_refresh && result == QUERN_OK)
+            result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                                 "system '%s': no memory to sort the rows of its queries or to bring its "
+                                 "indexes up to date, so it was not called: free memory, and run the next "
+                                 "frame",
+                                 system->name);
+        system->has_failed_refresh = false;
+    }
+    return result;
+}
+
 static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);
@@ -464,6 +484,8 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check for writes through "
                                                         "kept pointers (QUERN_CHECKS)");
     if (result == QUERN_OK) result = run_passes(schedule, segment);
+    if (QUERN__UNLIKELY(segment->has_refreshes) && result == QUERN_OK)
+        result = check_refreshes(schedule, segment);
     finish_readers(schedule, segment, result);
     if (result != QUERN_OK) return result;
     if (QUERN_CHECKS) quern__guards_check_all(schedule);

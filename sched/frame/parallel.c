@@ -118,6 +118,10 @@ static quern_result prepare(quern_query *query, const char *function)
 {
     if (query == NULL) return quern__fail_null(function, "query");
     quern_result result = quern__world_check_unlocked(query->world, function);
+    if (result == QUERN_OK && query->order != NULL)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                             "the query has an order, which several threads could not keep: iterate it, or "
+                             "use a query without order_by");
     if (result == QUERN_OK) result = quern__query_refresh(query);
     if (result == QUERN_OK) result = quern__query_list(query);
     return quern__in_call(result, function);

@@ -117,6 +117,7 @@ SPECIALIZED bool advance_gates(quern__system *system, quern_context *context, co
         if (context->schedule->turn % system->every != system->turn) return false;
     }
     if (!sets_are_open(system)) return false;
+    if (system->has_refreshes && !quern__system_refresh(system)) return false;
     system->delta_seconds = system->elapsed_seconds;
     if (system->condition != NULL) {
         const bool is_wanted = system->condition(context);

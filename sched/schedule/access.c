@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
+#include "core/query/index_internal.h"
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
@@ -191,11 +192,29 @@ static quern_result add_list(quern__lookups *lookups, const quern_world *world, 
     return result;
 }
 
+/* An index is a lookup of its component in any entity. Precondition: the indexes have been checked. */
+static void add_indexes(quern__lookups *lookups, const quern_system_def *def)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_SYSTEM_INDEXES && def->indexes[i] != NULL; i++) {
+        const uint32_t index = quern__component_index(quern__index_component(def->indexes[i]));
+        uint32_t k = 0;
+        while (k < lookups->count && lookups->list[k].index != index)
+            k++;
+        if (k == lookups->count)
+            lookups->list[lookups->count++] = (quern__lookup){.index = (uint16_t)index};
+        lookups->list[k].limit = (quern__archetype_filter){QUERN__FILTER_NONE, QUERN__FILTER_NONE};
+        quern__bitset_remove(lookups->limited, index);
+        quern__bitset_add(lookups->unlimited, index);
+    }
+}
+
 quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
                                  const quern_system_def *def)
 {
     quern_result result = add_list(lookups, world, def->lookups, false);
-    return result != QUERN_OK ? result : add_list(lookups, world, def->write_lookups, true);
+    if (result == QUERN_OK) result = add_list(lookups, world, def->write_lookups, true);
+    if (result == QUERN_OK) add_indexes(lookups, def);
+    return result;
 }
 
 const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index)

@@ -95,7 +95,8 @@ typedef struct quern__lookups {
     /* Components that are looked up only within a limit, for reading or writing. */
     uint64_t limited[QUERN__COMPONENT_WORDS];
     uint64_t written[QUERN__COMPONENT_WORDS]; /* components that are written by a lookup, limited or not */
-    quern__lookup list[2 * QUERN_MAX_ACCESS]; /* read-only lookups, then lookups that write */
+    /* read-only lookups, then lookups that write, then those of indexes */
+    quern__lookup list[2 * QUERN_MAX_ACCESS + QUERN_MAX_SYSTEM_INDEXES];
     uint32_t count;
 } quern__lookups;
 

@@ -73,10 +73,15 @@ typedef struct quern__system {
     quern__query query;
     quern__query *queries; /* the further queries; behind them, in the same allocation, their names */
     uint32_t query_count;
-    size_t queries_bytes;      /* size of the allocation of `queries` */
-    bool has_filters;          /* `query` or a further query has change filters */
-    quern__relation *levels;   /* relation that orders the views by level, or NULL */
-    uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
+    size_t queries_bytes; /* size of the allocation of `queries` */
+    bool has_filters;     /* `query` or a further query has change filters */
+    quern_index *indexes[QUERN_MAX_SYSTEM_INDEXES];
+    uint32_t index_count;
+    /* Whether it declares indexes, or further queries with an order: they are brought up to date before it runs. */
+    bool has_refreshes;
+    bool has_failed_refresh; /* whether that failed in the current segment; then the system is not active */
+    quern__relation *levels; /* relation that orders the views by level, or NULL */
+    uint32_t reacts_to;      /* bits of quern_reaction_kind; 0: not a reaction */
     quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
     quern__order_rules rules;
     QUERN__ARRAY(quern__set_name) set_names;
@@ -148,6 +153,10 @@ static inline quern__query *quern__system_target_query(quern__system *system)
     return NULL;
 }
 
+/* Brings the indexes of the system up to date, and sorts its further queries with an order. Returns whether that succeeded;
+ * otherwise sets has_failed_refresh. */
+bool quern__system_refresh(quern__system *system);
+
 /* Prepares the further queries of the system for the callbacks of worker_count workers. Errors: OUT_OF_MEMORY. */
 quern_result quern__system_prepare_queries(quern__system *system, uint32_t worker_count);
 
@@ -159,11 +168,11 @@ static inline bool quern__system_has_flag(const quern__system *system, quern_sys
 /* Reserves memory for the partial results of view_count views. Errors: OUT_OF_MEMORY. */
 quern_result quern__system_reserve_partials(quern__system *system);
 
-/* Returns whether a condition, an interval or a turn decides during the frame if the system runs. */
+/* Returns whether a condition, an interval, a turn or a refresh that may fail decides during the frame if the system runs. */
 static inline bool quern__system_is_gated(const quern__system *system)
 {
     return system->condition != NULL || system->interval_seconds > 0 || system->every > 1 ||
-           system->gate_set_count > 0;
+           system->gate_set_count > 0 || system->has_refreshes;
 }
 
 /* Returns whether callbacks get the time since the last run of the system instead of the frame's time step. */
@@ -426,6 +435,7 @@ typedef struct quern__segment {
     uint32_t prepared_threads;
     bool has_depths;       /* some pass iterates the last level of a relation */
     bool has_targets;      /* some system has a target term */
+    bool has_refreshes;    /* some system has has_refreshes */
     bool has_readers;      /* some system reads events */
     bool has_items;        /* some system iterates events (quern_system_def.items) */
     uint32_t serial_count; /* number of serials for its command streams */

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/schedule_plan.h"
 
+#include "core/query/index_internal.h"
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
@@ -24,7 +25,8 @@ static bool is_end_of_queries(const void *list, uint32_t i)
     uint32_t term = 0;
     while (term < QUERN_MAX_TERMS && quern__term_is_empty(query->terms, term))
         term++;
-    return query->name == NULL && !query->whole_chunks && term == QUERN_MAX_TERMS;
+    return query->name == NULL && !query->whole_chunks && term == QUERN_MAX_TERMS &&
+           quern__order_is_empty(&query->order_by);
 }
 
 static quern_result check_shape(const quern_system_def *def, uint32_t phase_count, uint32_t *out_term_count)
@@ -61,12 +63,12 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
                            def->flags);
     if ((def->flags & QUERN_SYSTEM_EXCLUSIVE) == 0) return QUERN_OK;
     if ((*out_term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0 &&
-        is_end_of_queries(def->queries, 0))
+        is_end_of_queries(def->queries, 0) && def->indexes[0] == NULL)
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' is exclusive and has terms, further queries or partial results: remove them, and "
-        "iterate queries of its world instead",
+        "system '%s' is exclusive and has terms, further queries, indexes or partial results: remove them, "
+        "and iterate queries and ask indexes of its world instead",
         def->name);
 }
 
@@ -217,14 +219,42 @@ static quern_result add_queries(quern__system *system, quern__storage *storage, 
         if (result == QUERN_OK) result = quern__query_init(query, storage, from->terms, term_count);
         if (result != QUERN_OK) return quern__message_add_element(result, "query", i);
         system->query_count++;
+        result = quern__order_create(query, from);
+        if (result != QUERN_OK) return quern__message_add_element(result, "query", i);
         query->whole_chunks = from->whole_chunks;
         query->further_number = i + 1;
+        system->has_refreshes |= query->order != NULL;
         system->has_filters |= query->filter_count > 0;
         if (from->name != NULL)
             query->name =
                 memcpy(names + (size_t)i * (QUERN_MAX_NAME_BYTES + 1), from->name, strlen(from->name) + 1);
     }
     return QUERN_OK;
+}
+
+static bool is_end_of_indexes(const void *list, uint32_t i)
+{
+    return ((quern_index *const *)list)[i] == NULL;
+}
+
+static quern_result add_indexes(quern__system *system, const quern_world *world,
+                                const quern_system_def *def)
+{
+    uint32_t count = 0;
+    quern_result result =
+        quern__list_count(def->indexes, QUERN_MAX_SYSTEM_INDEXES, is_end_of_indexes, "index", NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = quern__index_check_world(def->indexes[i], world);
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (def->indexes[k] == def->indexes[i])
+                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                     "system '%s' lists one index twice: once is enough", def->name);
+        if (result != QUERN_OK) return quern__message_add_element(result, "index", i);
+        system->indexes[system->index_count++] = def->indexes[i];
+        quern__index_add_user(def->indexes[i]);
+    }
+    system->has_refreshes |= count > 0;
+    return result;
 }
 
 static quern_result check_conflicts(const quern__system *system, const quern_world *world,
@@ -250,13 +280,13 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
             quote_query(&system->queries[number]).text);
     component = quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
     if (component != QUERN_MAX_COMPONENTS)
-        return quern__fail(
-            QUERN_ERROR_SCHEDULE_CONFLICT,
-            "system '%s' looks up '%s', which its own views write at the same time: limit the lookup to "
-            "entities that the terms exclude (.with and quern_term_without), write to another component, "
-            "or "
-            "make it QUERN_SYSTEM_SERIAL",
-            system->name, quern__components_type(components, component)->name);
+        return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                           "system '%s' looks up '%s', which its own views write at the same time (an "
+                           "index on it is a lookup, "
+                           "too): limit the lookup to entities that the terms exclude (.with and "
+                           "quern_term_without), write to "
+                           "another component, or make it QUERN_SYSTEM_SERIAL",
+                           system->name, quern__components_type(components, component)->name);
     if (system->query.up_count == 0) return QUERN_OK;
     const uint32_t term = quern__query_up_conflict(&system->query, levels);
     if (term == system->query.term_count) return QUERN_OK;
@@ -375,6 +405,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result == QUERN_OK)
         result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK) result = add_queries(system, &world->storage, def);
+    if (result == QUERN_OK) result = add_indexes(system, world, def);
     if (result == QUERN_OK)
         result = quern__access_init(&system->access, world, def, system->query.term_count, system->queries,
                                     system->query_count);
@@ -441,6 +472,8 @@ void quern__system_destroy(quern__system *system)
     quern__event_use_release(&system->events, allocator);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
+    for (uint32_t i = 0; i < system->index_count; i++)
+        quern__index_remove_user(system->indexes[i]);
     for (uint32_t i = 0; i < system->query_count; i++)
         quern__query_release(&system->queries[i]);
     quern__release(allocator, system->queries, system->queries_bytes, _Alignof(quern__query));
@@ -509,6 +542,18 @@ quern_result quern__system_reserve_partials(quern__system *system)
     system->partials = partials;
     system->partials_capacity_bytes = 2 * bytes;
     return QUERN_OK;
+}
+
+/* Systems with has_refreshes run only if all is up to date, so that no callback finds what is out of date. */
+bool quern__system_refresh(quern__system *system)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < system->index_count && result == QUERN_OK; i++)
+        result = quern__index_refresh_inside(system->indexes[i]);
+    for (uint32_t i = 0; i < system->query_count && result == QUERN_OK; i++)
+        if (system->queries[i].order != NULL) result = quern__order_refresh(&system->queries[i], false);
+    system->has_failed_refresh = result != QUERN_OK;
+    return result == QUERN_OK;
 }
 
 quern_result quern__system_prepare_queries(quern__system *system, uint32_t worker_count)

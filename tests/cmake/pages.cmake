@@ -65,7 +65,7 @@ quern_add_page_test(living-code_page_quotes_cpp quote_parts docs/living-code.md 
 quern_add_quotes(quotes_example prefabs examples/pages/prefabs.c examples/pages/slots.c
                 examples/keep/game/waves.c)
 quern_add_quotes(quotes_example profiling examples/pages/profiling.c examples/watch.c)
-quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game)
+quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game examples/how/sorted.c)
 quern_add_quotes(quotes_example reactions examples/pages/reactions.c examples/reactions.c)
 quern_add_quotes(quotes_example reflection examples/pages/reflection.c examples/inspect.c)
 quern_add_quotes(quotes_example replays examples/pages/replays.c examples/rollback.c)

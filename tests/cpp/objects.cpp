@@ -503,6 +503,61 @@ int throw_in_a_replay()
 }
 #endif
 
+enum class Side : int8_t { left = -1, right = 1 };
+struct Sprite {
+    float depth;
+    Side side;
+    quern_entity owner;
+    int32_t depth_rank;
+};
+
+void entities_are_sorted_and_found()
+{
+    quern::app app;
+    quern_entity made[6] = {};
+    const float depths[6] = {3, 1, 2, 0, 5, 4};
+    for (int i = 0; i < 6; i++)
+        made[i] =
+            app.create(Sprite{depths[i], i % 2 == 0 ? Side::left : Side::right, made[0], i}, Position{0})
+                .handle();
+    quern::query<const Sprite> ascending(app, quern::order_by<&Sprite::depth>{});
+    quern::query<const Sprite, const Position> descending(
+        app, quern::order_by<&Sprite::depth, quern::direction::descending>{});
+    float next = 0;
+    EXPECT(ascending.each([&](const Sprite &sprite) { EXPECT(sprite.depth == next++); }) == QUERN_OK);
+    for (auto [entity, sprite, position] : descending)
+        EXPECT(sprite.depth == --next);
+    quern::index<&Sprite::side> sides(app);
+    quern::index<&Sprite::owner> owners(app, false, "owners");
+    const quern::found_entities left = sides.find(Side::left);
+    EXPECT(left.size() == 3 && !left.empty() && quern_entity_equal(left[1], made[2]));
+    EXPECT(sides.stats().value_count == 2 && sides.stats().double_count == 2);
+    quern::index<&Sprite::depth_rank> ranks(app, true);
+    EXPECT(ranks.check_unique() == QUERN_OK && ranks.find(3).size() == 1);
+    uint32_t count = 0;
+    for (const quern_entity entity : owners.find(made[0]))
+        count += quern_entity_equal(entity, made[1 + count]);
+    EXPECT(count == 5);
+    /* in systems */
+    std::vector<float> seen;
+    uint32_t found = 0;
+    app.add(
+        "draw",
+        [&](quern::others<const Sprite, quern::with<Position>, quern::order_by<&Sprite::depth>> sprites) {
+            sprites.each([&](const Sprite &sprite) { seen.push_back(sprite.depth); });
+        });
+    app.add(
+        "find",
+        [&](const Position &, quern::context context) { found = context.find(sides, Side::right).size(); },
+        quern::asks{sides});
+    EXPECT(app.run(0) == QUERN_OK);
+    EXPECT(found == 3 && seen.size() == 6 && seen[0] == 0 && seen[5] == 5);
+    EXPECT(app.set(made[1], Sprite{9, Side::left, made[0], 9}) == QUERN_OK);
+    seen.clear();
+    EXPECT(app.run(0) == QUERN_OK);
+    EXPECT(found == 2 && seen.size() == 6 && seen[5] == 9);
+}
+
 } // namespace
 
 int main(int argc, [[maybe_unused]] char **argv)
@@ -521,6 +576,7 @@ int main(int argc, [[maybe_unused]] char **argv)
     for (uint32_t thread_count : {1u, 2u, 3u, 8u})
         recordings_are_replayed(thread_count);
     failures_of_descriptions_are_returned();
+    entities_are_sorted_and_found();
     failed_allocations_are_reported();
     std::puts("all objects work");
 }

@@ -124,6 +124,8 @@ typedef enum every_feature {
     EVERY_USES_ROW_WRITE,
     EVERY_USES_LOOKUP,
     EVERY_USES_FURTHER_QUERY,
+    EVERY_USES_ORDER,
+    EVERY_USES_INDEX,
     EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,

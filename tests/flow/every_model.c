@@ -88,6 +88,8 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "row write",
     "lookup",
     "further query",
+    "order",
+    "index",
     "looks",
     "history",
     "delta",

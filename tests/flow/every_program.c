@@ -872,6 +872,62 @@ static void visit_rows(run_of *run, const quern_view *view, uint32_t act_percent
 
 /* The further query of each plain system; only reads. */
 static every_terms further[EVERY_SYSTEMS];
+static quern_index *number_index; /* on the first number of EVERY_NUMBER */
+
+/* Returns the type whose first word sorts the system's further query, or EVERY_TYPES if it has no order. */
+static uint32_t order_of(uint32_t system)
+{
+    const every_terms *terms = &further[system];
+    const uint32_t types = terms->with & terms->reads & ~(BIT(EVERY_HOOKED) | BIT(EVERY_LIST));
+    uint32_t type = 0;
+    if (terms->is_whole || system % 4 == 3) return EVERY_TYPES;
+    while (type < EVERY_TYPES && (!every_has(types, type) || every_types[type].word_count == 0))
+        type++;
+    return type < EVERY_TYPES ? type : EVERY_ID;
+}
+
+static bool asks_index(uint32_t system)
+{
+    return system < PLAIN_SYSTEMS && !every_has(systems[system].writes, EVERY_NUMBER);
+}
+
+/* Compares what the index finds for some values with the model, in a system that does not write them. */
+static void ask_index(quern_context *context, uint32_t system)
+{
+    const every_terms with_number = {.with = BIT(EVERY_NUMBER)};
+    const uint32_t word = every_types[EVERY_NUMBER].first_word;
+    random_source random = {every.seed * 31 + every.frame * 7 + system};
+    for (uint32_t i = 0; i < 6; i++) {
+        const quern_entity *found;
+        uint64_t value = random_below(&random, 10);
+        uint32_t expected = 0;
+        if (every.is_modelled) {
+            const int entity = (int)random_below(&random, every_model_count());
+            if (every_model_matches(&with_number, entity)) value = every_model_at(entity)->now.words[word];
+        }
+        const uint32_t count = quern_context_find(context, number_index, value, &found);
+        if (!every.is_modelled) continue;
+        for (int k = 0; k < (int)every_model_count(); k++)
+            expected += every_model_matches(&with_number, k) && every_model_at(k)->now.words[word] == value;
+        cr_assert_eq(count, expected, "seed %llu, frame %llu: index in system %u",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, system);
+        for (uint32_t k = 0; k < count; k++) {
+            const int entity = every_model_find(found[k]);
+            if (k > 0) cr_assert_lt(quern_entity_index(found[k - 1]), quern_entity_index(found[k]));
+            if (entity == EVERY_NONE) continue; /* no view has shown its handle */
+            cr_assert_eq(every_model_at(entity)->now.words[word], value);
+            every_model_at(entity)->features |= every_bit(EVERY_USES_INDEX);
+        }
+    }
+}
+
+/* Where a handle stands in an order of entities. */
+static uint64_t place_of(quern_entity entity)
+{
+    const uint64_t use_count =
+        quern_entity_is_null(entity) ? 0 : quern_entity_use_count(every.world, entity);
+    return use_count == 0 ? 0 : (uint64_t)quern_entity_index(entity) << 32 | use_count;
+}
 
 /* Reads the rows of the system's further query, and compares them with those that the model selects. */
 static void visit_further(quern_context *context, uint32_t system)
@@ -879,6 +935,8 @@ static void visit_further(quern_context *context, uint32_t system)
     quern_term unused[QUERN_MAX_TERMS];
     run_of run = {.terms = &further[system], .system = EVERY_NONE, .reaction = EVERY_NONE};
     uint32_t seen = 0, expected = 0;
+    const uint32_t order = order_of(system);
+    uint64_t last = system % 2 == 0 ? 0 : UINT64_MAX;
     run.columns = list_terms(run.terms, unused);
     quern_query_iterator it = quern_context_query(context, 0);
     while (quern_query_next(&it)) {
@@ -889,10 +947,19 @@ static void visit_further(quern_context *context, uint32_t system)
         while (quern_view_next_range(&it.view, &range))
             for (uint32_t i = range.first; i < range.first + range.count; i++, seen++) {
                 int entity = EVERY_NONE;
+                if (order != EVERY_TYPES) {
+                    const void *column = order == EVERY_ID ? (const void *)ids : bases[order];
+                    const uint64_t word = ((const uint64_t *)column)[i * every_types[order].word_count];
+                    const uint64_t key = order == EVERY_LINK ? place_of((quern_entity){word}) : word;
+                    cr_assert(system % 2 == 0 ? key >= last : key <= last);
+                    last = key;
+                }
                 if (every.is_modelled) {
                     every_model_learn(it.view.entities[i], ids[i]);
                     entity = every_model_find_id(ids[i]);
                     cr_assert(every_model_matches(run.terms, entity));
+                    if (order != EVERY_TYPES)
+                        every_model_at(entity)->features |= every_bit(EVERY_USES_ORDER);
                     every_model_at(entity)->features |= every_bit(EVERY_USES_FURTHER_QUERY);
                 }
                 use_columns(&run, &it.view, i, ids[i], entity, bases);
@@ -912,6 +979,7 @@ static void run_plain(quern_context *context, const quern_view *view)
     const uint32_t system = (uint32_t)(uintptr_t)quern_context_user_data(context);
     if (every.is_modelled) every_model_enter_system(system);
     if (view->ordinal == 0) visit_further(context, system);
+    if (view->ordinal == 0 && asks_index(system)) ask_index(context, system);
     run_of run = begin_run(context, &systems[system], 100 + system);
     run.system = (int)system;
     run.by.is_by_level = systems[system].is_by_level;
@@ -1190,6 +1258,12 @@ static quern_system_def def_of_system(uint32_t s)
         if (systems[s].is_by_level) def.levels = every.types.relations[0];
         list_terms(&further[s], def.queries[0].terms);
         def.queries[0].whole_chunks = further[s].is_whole;
+        if (order_of(s) != EVERY_TYPES)
+            def.queries[0].order_by =
+                (quern_order){.component = every.types.types[order_of(s)],
+                              .type = order_of(s) == EVERY_LINK ? QUERN_FIELD_ENTITY : QUERN_FIELD_U64,
+                              .descending = s % 2 != 0};
+        if (asks_index(s)) def.indexes[0] = number_index;
     }
     return def;
 }
@@ -1658,6 +1732,10 @@ void every_open(quern_schedule_def style, const quern_allocator *allocator)
         every.world,
         (const quern_term[]){quern_term_either(quern_term_with(every.types.types[EVERY_FLAG]))}, 1);
     dummy_entity = setup_entity(every.world);
+    must(quern_index_create(
+        every.world,
+        &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .type = QUERN_FIELD_I64},
+        &number_index));
     style.max_reaction_rounds = 64;
     every.schedule = setup_schedule_as(every.world, style, EVERY_PHASES);
     if (every.is_modelled)
@@ -1674,6 +1752,7 @@ void every_close(void)
     quern_event_reader_destroy(reader);
     quern_query_destroy(everyone);
     quern_query_destroy(few);
+    quern_index_destroy(number_index);
     quern_schedule_destroy(every.schedule);
     quern_world_destroy(every.world);
     cr_assert_eq(tracked_live_count(&hook_counts), 0u);

@@ -350,6 +350,34 @@ Test(list_bytes, forged_archives_do_no_harm)
     bag_id = quern_component_find(from, "bag");
 }
 
+/* Finds the elements of the last list in the archive, its count and one handle, and returns their address. */
+static char *find_last_list(void)
+{
+    char wanted[4 + sizeof(quern_entity)] = {1};
+    memcpy(wanted + 4, &units[5], sizeof units[5]);
+    char *memory_of = bytes.bytes;
+    for (size_t at = 0; at + sizeof wanted <= bytes.size_bytes; at++)
+        if (memcmp(memory_of + at, wanted, sizeof wanted) == 0) return memory_of + at;
+    cr_assert_fail("the list is not in the archive");
+    return NULL;
+}
+
+Test(list_bytes, elements_must_be_as_many_as_the_counts_say)
+{
+    must(QUERN_LIST_PUSH(&((bag *)quern_entity_get(from, units[UNITS - 1], bag_id))->friends, quern_entity,
+                         units[5]));
+    must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    static const char counts[] = {0, 2, 127};
+    for (size_t i = 0; i < sizeof counts; i++) {
+        *find_last_list() = counts[i];
+        reseal(bytes.bytes, bytes.size_bytes);
+        must_refuse(BAD_ARCHIVE, to, load(to));
+        bytes.size_bytes = 0;
+        must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    }
+    must(load(to));
+}
+
 Test(list_bytes, failing_memory_changes_nothing)
 {
     change(600);

@@ -140,6 +140,29 @@ Test(list_world, elements_do_not_wander_between_lists_in_hashes)
     bag_free(&b);
 }
 
+typedef struct two_lists {
+    QUERN_LIST(uint32_t) first;
+    QUERN_LIST(uint32_t) second;
+} two_lists;
+
+Test(list_world, hashes_tell_which_list_has_an_element)
+{
+    const quern_component_def def = {QUERN_TYPE(two_lists),
+                                     .fields = {QUERN_LIST_FIELD(two_lists, first, uint32_t),
+                                                QUERN_LIST_FIELD(two_lists, second, uint32_t)}};
+    quern_component id;
+    must(quern_component_register(world, &def, &id));
+    const quern_entity entity = setup_entity(world);
+    must(quern_entity_add(world, entity, id, NULL));
+    two_lists *it = quern_entity_get(world, entity, id);
+    must(QUERN_LIST_PUSH(&it->first, uint32_t, 1, 2));
+    must(QUERN_LIST_PUSH(&it->second, uint32_t, 3));
+    const uint64_t hash = quern_world_hash(world);
+    must(QUERN_LIST_POP(&it->first, NULL));
+    must(QUERN_LIST_INSERT(&it->second, 0, uint32_t, 2));
+    cr_assert_neq(quern_world_hash(world), hash);
+}
+
 Test(list_world, a_copied_value_changes_alone)
 {
     bag it = filled("first");

@@ -91,7 +91,7 @@ typedef struct quern__type {
     quern_field *
         fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;
-    size_t fields_bytes; /* size of the allocation of `fields` */
+    size_t fields_bytes;    /* size of the allocation of `fields` */
     bool has_entity_fields; /* also if elements of a list are or have handles */
     /* Where lists and strings are in a value, in the allocation of `fields`; NULL: nowhere. */
     const struct quern__list_slots *lists;

@@ -32,8 +32,8 @@
  * that set the state of the world count, too.
  *
  * Costs: a point at which nothing has changed reads two versions for each chunk with the component. One at which something
- * has changed reads the rows of the changed chunks, and moves entities whose values have changed. An index needs some
- * 40 bytes for each entity, and three times as much after changes of all. A world without indexes pays nothing. */
+ * has changed reads the rows of the changed chunks, and moves entities whose values have changed. An index needs 100 to
+ * 200 bytes for each entity, with four entities for each value. A world without indexes pays nothing. */
 
 #include <quern/base.h>
 #include <quern/component.h>

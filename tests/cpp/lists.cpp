@@ -105,8 +105,7 @@ static void check_worlds()
     def.entity_capacity = 2;
     quern::must(quern_world_save(world, quern_sink_bytes(&bytes), nullptr));
     quern::must(other.component<Bag>().bits != 0 ? QUERN_OK : QUERN_ERROR_UNKNOWN_COMPONENT);
-    quern::must(
-        quern_world_load(other, quern_source_bytes(bytes.bytes, bytes.size_bytes), &def, nullptr));
+    quern::must(quern_world_load(other, quern_source_bytes(bytes.bytes, bytes.size_bytes), &def, nullptr));
     const Bag *found = other.get<Bag>(loaded[1]);
     EXPECT(found != nullptr && found->label == "hello, world" && found->items.size() == 3);
     EXPECT(found->names[1] == "Bob" && found->gold == 5 && found->friends[0].bits == loaded[0].bits);

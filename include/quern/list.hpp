@@ -34,16 +34,21 @@ namespace quern {
 /** A text of any length, in UTF-8, which ends with a zero byte. */
 class string {
   public:
+    /** An empty string. */
     string() noexcept = default;
     /** A string with a text; empty if out of memory, which quern_error_message then says. Use assign to know. */
     explicit string(std::string_view text) { (void)quern::check(set(text)); }
+    /** Shares the text until one of both strings changes; cannot fail. */
     string(const string &other) noexcept { quern_string_copy(&raw_, &other.raw_); }
+    /** Takes the text; the other string is then empty. */
     string(string &&other) noexcept : raw_(std::exchange(other.raw_, quern_string{})) {}
+    /** Shares the text until one of both strings changes; cannot fail. */
     string &operator=(const string &other) noexcept
     {
         quern_string_copy(&raw_, &other.raw_);
         return *this;
     }
+    /** Exchanges the texts of both strings. */
     string &operator=(string &&other) noexcept
     {
         std::swap(raw_, other.raw_);
@@ -59,8 +64,11 @@ class string {
     bool empty() const noexcept { return size() == 0; }
     /** Returns the text. Valid until the string changes. */
     std::string_view view() const noexcept { return {c_str(), size()}; }
+    /** Converts to the text. Valid until the string changes. */
     operator std::string_view() const noexcept { return view(); }
+    /** Begins a loop over the bytes. */
     const char *begin() const noexcept { return c_str(); }
+    /** Ends a loop over the bytes. */
     const char *end() const noexcept { return c_str() + size(); }
 
     /** Sets the text. Errors: as quern_string_set_bytes. */
@@ -76,7 +84,9 @@ class string {
     /** Returns the string for the calls of C. */
     quern_string *raw() noexcept { return &raw_; }
 
+    /** Compares texts. */
     friend bool operator==(const string &a, std::string_view b) noexcept { return a.view() == b; }
+    /** Compares texts. */
     friend bool operator!=(const string &a, std::string_view b) noexcept { return a.view() != b; }
 
   private:
@@ -100,20 +110,27 @@ template <typename T> class list {
                   "quern::list: elements are aligned to at most QUERN_LIST_ALIGNMENT");
 
   public:
+    /** Type of the elements. */
     using value_type = T;
+    /** Iterators read. */
     using const_iterator = const T *;
     /** `element` of the calls of quern/list.h. */
     static constexpr uint32_t element =
         std::is_same<T, string>::value ? QUERN_LIST_STRINGS : static_cast<uint32_t>(sizeof(T));
 
+    /** An empty list. */
     list() noexcept = default;
+    /** Shares the elements until one of both lists changes; cannot fail. */
     list(const list &other) noexcept { quern_list_copy(&raw_, &other.raw_); }
+    /** Takes the elements; the other list is then empty. */
     list(list &&other) noexcept : raw_(std::exchange(other.raw_, quern_list{})) {}
+    /** Shares the elements until one of both lists changes; cannot fail. */
     list &operator=(const list &other) noexcept
     {
         quern_list_copy(&raw_, &other.raw_);
         return *this;
     }
+    /** Exchanges the elements of both lists. */
     list &operator=(list &&other) noexcept
     {
         std::swap(raw_, other.raw_);
@@ -127,19 +144,28 @@ template <typename T> class list {
     bool empty() const noexcept { return raw_.count == 0; }
     /** Returns the elements, for reading. */
     const T *data() const noexcept { return static_cast<const T *>(raw_.items); }
+    /** Returns an element, for reading. i < size(). */
     const T &operator[](uint32_t i) const noexcept { return data()[i]; }
+    /** Begins a loop over the elements, for reading. */
     const T *begin() const noexcept { return data(); }
+    /** Ends a loop over the elements. */
     const T *end() const noexcept { return raw_.count > 0 ? data() + raw_.count : data(); }
+    /** Returns the first element, for reading. The list must not be empty. */
     const T &front() const noexcept { return data()[0]; }
+    /** Returns the last element, for reading. The list must not be empty. */
     const T &back() const noexcept { return data()[raw_.count - 1]; }
 
     /** Elements for writing; see list::write. */
     struct span {
-        T *first;
-        uint32_t count;
+        T *first;       /**< The first element. */
+        uint32_t count; /**< Number of elements. */
+        /** Begins a loop over the elements. */
         T *begin() const noexcept { return first; }
+        /** Ends a loop over the elements. */
         T *end() const noexcept { return count > 0 ? first + count : first; }
+        /** Returns an element. i < size(). */
         T &operator[](uint32_t i) const noexcept { return first[i]; }
+        /** Returns the number of elements. */
         uint32_t size() const noexcept { return count; }
     };
 

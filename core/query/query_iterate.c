@@ -621,7 +621,8 @@ bool quern__query_next(quern_query_iterator *iterator)
         quern__fail_null("quern_query_next", "iterator");
         return false;
     }
-    if (iterator->query != NULL && iterator->query->order != NULL) return quern__order_next_plain(iterator);
+    if (iterator->result == QUERN_OK && iterator->query->order != NULL)
+        return quern__order_next_plain(iterator);
     return quern__query_next_any(iterator);
 }
 

@@ -109,6 +109,7 @@ static quern_result find_in_list(const quern_type_info *type, const quern_field 
                            text, list->name, is_struct ? list->element->fields[0].name : "");
     quern_result result = QUERN_OK;
     if (is_struct) {
+        assert(list->element->fields != NULL); /* structs have at least one */
         const quern_type_info structs = {
             .name = list->name, .fields = list->element->fields, .field_count = list->element->field_count};
         result = quern__path_find(&structs, end + 2, out_path);

@@ -45,7 +45,7 @@ typedef struct View {
     bool is_paused;
 } View;
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     (void)fprintf(stderr, "swarm: %s: %s\n", what, SDL_GetError());
     exit(EXIT_FAILURE);

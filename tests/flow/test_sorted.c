@@ -202,7 +202,7 @@ static void open_schedule(void)
                                                        .phase = 1,
                                                        .run = write_by_lookup,
                                                        .terms = {quern_term_read(it.scene.other)},
-                                                       .write_lookups = {{it.scene.unit}}},
+                                                       .write_lookups = {{.component = it.scene.unit}}},
                                    NULL));
     add_looks("after lookups", 1, plain, compared);
     must(quern_schedule_add_system(it.schedule,

@@ -249,11 +249,12 @@ Test(entity, an_equal_value_changes_nothing)
 
 Test(entity, values_are_compared_by_fields_where_fields_are_described)
 {
-    const quern_component_def def = {.name = "padded",
-                                     .size_bytes = sizeof(padded),
-                                     .alignment_bytes = 4,
-                                     .fields = {{"letter", QUERN_FIELD_U8, offsetof(padded, letter)},
-                                                {"number", QUERN_FIELD_U32, offsetof(padded, number)}}};
+    const quern_component_def def = {
+        .name = "padded",
+        .size_bytes = sizeof(padded),
+        .alignment_bytes = 4,
+        .fields = {{"letter", QUERN_FIELD_U8, offsetof(padded, letter), .count = 1},
+                   {"number", QUERN_FIELD_U32, offsetof(padded, number), .count = 1}}};
     quern_component component;
     must(quern_component_register(world, &def, &component));
     const quern_entity entity = setup_entity(world);

@@ -191,8 +191,10 @@ Test(index, later_iteration_that_sorts_again_ends_the_first_one)
 Test(index, rows_in_a_chunk_and_in_order_are_one_view)
 {
     uint32_t views = 0, rows = 0;
-    for (uint32_t i = 0; i < 64; i++)
-        must(quern_entity_set(world, entities[i], scene.unit, &(unit){.depth = (float)(i / 20)}));
+    for (uint32_t i = 0; i < 64; i++) {
+        const uint32_t depth = i / 20;
+        must(quern_entity_set(world, entities[i], scene.unit, &(unit){.depth = (float)depth}));
+    }
     quern_query_iterator it = quern_query_iterate(scene.ordered[0]);
     for (; quern_query_next(&it); views++) {
         cr_assert_eq(it.view.ordinal, views);

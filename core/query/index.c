@@ -61,6 +61,8 @@ struct quern_index {
     size_t list_bytes; /* memory of the lists of groups */
     QUERN__ARRAY(index_change) changes;
     QUERN__ARRAY(quern__keyed) sorted;
+    uint32_t
+        entered_count; /* the first ones of `sorted`, after the changes: keys that entities have entered */
     QUERN__ARRAY(quern__keyed) scratch;
     QUERN__ARRAY(quern_entity) merged; /* scratch memory for one group */
     quern__mutex mutex;                /* held while the index is brought up to date in a frame */
@@ -284,6 +286,19 @@ static quern_result fail_double(const quern_index *index, const index_group *gro
                        describe_value(index, group->key).text);
 }
 
+/* Returns the group with several entities of which one has the lowest index, or NULL if there is none. */
+static const index_group *first_double(const quern_index *index)
+{
+    const index_group *found = NULL;
+    for (uint32_t i = 0; index->double_count > 0 && i < index->groups.count; i++) {
+        const index_group *group = &index->groups.items[i];
+        if (group->count > 1 && (found == NULL || quern_entity_index(entities_of(group)[0]) <
+                                                      quern_entity_index(entities_of(found)[0])))
+            found = group;
+    }
+    return found;
+}
+
 /* ------------------------------------------------------------------------------------------- refreshing */
 
 /* Removes everything from the index, and keeps memory. */
@@ -421,6 +436,7 @@ static uint32_t drop_pairs(const quern_index *index, quern__keyed *changes, uint
 /* Applies the changes. Returns false if out of memory. */
 static bool apply_changes(quern_index *index)
 {
+    index->entered_count = 0;
     if (!sort_changes(index)) return false;
     quern__keyed *sorted = index->sorted.items;
     const uint32_t count = index->sorted.count;
@@ -430,26 +446,33 @@ static bool apply_changes(quern_index *index)
         while (end < count && sorted[end].key == key)
             end++;
         const uint32_t kept_count = drop_pairs(index, sorted + begin, end - begin);
-        for (uint32_t i = begin; i < begin + kept_count; i++) {
-            if (index->changes.items[sorted[i].value].enters)
-                index->entity_count++;
-            else
-                index->entity_count--;
-        }
+        uint32_t entered_count = 0;
+        for (uint32_t i = begin; i < begin + kept_count; i++)
+            entered_count += index->changes.items[sorted[i].value].enters;
+        index->entity_count += entered_count;
+        index->entity_count -= kept_count - entered_count;
         if (kept_count > 0 && !change_group(index, key, sorted + begin, kept_count)) return false;
+        /* the beginning of the list becomes the keys that entities have entered */
+        if (entered_count > 0) sorted[index->entered_count++].key = key;
     }
     return true;
 }
 
-/* Reports the doubles of a unique index in which an entity has entered a group. */
+/* Reports the doubles of a unique index that entities have entered, in the order of their first entities: that of keys may
+ * depend on the process. */
 static void report_doubles(const quern_index *index)
 {
-    const uint32_t count = index->sorted.count;
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0 && index->sorted.items[i].key == index->sorted.items[i - 1].key) continue;
+    quern__keyed *doubles = index->scratch.items;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < index->entered_count; i++) {
         const index_group *group = find_group(index, index->sorted.items[i].key);
         if (group == NULL || group->count < 2) continue;
-        (void)fail_double(index, group);
+        doubles[count++] =
+            (quern__keyed){quern_entity_index(entities_of(group)[0]), index->sorted.items[i].key};
+    }
+    if (count > 1) quern__keyed_sort(doubles, index->sorted.items, count);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)fail_double(index, find_group(index, doubles[i].value));
         quern__log(QUERN_LOG_ERROR, "%s", quern_error_message());
     }
 }
@@ -616,8 +639,8 @@ quern_result quern_index_create(quern_world *world, const quern_index_def *def, 
     index->is_unique = false; /* a double is an error of this call, and not reported */
     result = refresh(index, true);
     index->is_unique = def->is_unique;
-    for (uint32_t i = 0; result == QUERN_OK && def->is_unique && i < index->groups.count; i++)
-        if (index->groups.items[i].count > 1) result = fail_double(index, &index->groups.items[i]);
+    const index_group *found = result == QUERN_OK && def->is_unique ? first_double(index) : NULL;
+    if (found != NULL) result = fail_double(index, found);
     if (result != QUERN_OK) {
         quern__storage_remove_change_filter(&world->storage, field.component_index);
         release(index);
@@ -660,13 +683,7 @@ quern_result quern_index_check(quern_index *index)
     QUERN__NEED(index);
     QUERN__ENTER_UNLOCKED(index->world);
     quern_result result = refresh(index, true);
-    const index_group *found = NULL;
-    for (uint32_t i = 0; result == QUERN_OK && index->double_count > 0 && i < index->groups.count; i++) {
-        const index_group *group = &index->groups.items[i];
-        if (group->count > 1 && (found == NULL || quern_entity_index(entities_of(group)[0]) <
-                                                      quern_entity_index(entities_of(found)[0])))
-            found = group;
-    }
+    const index_group *found = result == QUERN_OK ? first_double(index) : NULL;
     if (found != NULL) result = fail_double(index, found);
     return quern__in_call(result, __func__);
 }

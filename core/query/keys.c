@@ -97,23 +97,30 @@ void quern__keyed_sort(quern__keyed *items, quern__keyed *scratch, uint32_t coun
 quern_result quern__key_field_resolve(quern__key_field *field, const quern__storage *storage)
 {
     const quern__type *type = quern__components_type(&storage->components, field->component_index);
-    if (field->name[0] != '\0') {
+    const char *name = field->name[0] != '\0' ? field->name : field->known_name;
+    if (name[0] != '\0') {
         uint32_t i = 0;
-        while (i < type->field_count && strcmp(type->fields[i].name, field->name) != 0)
+        while (i < type->field_count && strcmp(type->fields[i].name, name) != 0)
             i++;
         if (i == type->field_count)
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                "component '%s' has no described field '%s': list it in the fields of its "
                                "definition, or give offset_bytes and type of the field instead of its name",
-                               type->name, field->name);
+                               type->name, name);
         if (type->fields[i].count > 1 || type->fields[i].type > QUERN_FIELD_ENTITY)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "field '%s' of component '%s' is an array, a text or a list, which has no order: "
                 "name a number, a bool, an enum or an entity",
-                field->name, type->name);
+                name, type->name);
         field->offset_bytes = type->fields[i].offset_bytes;
         field->type = type->fields[i].type;
+    } else {
+        /* a described field is found again by its name after a redefinition */
+        for (uint32_t i = 0; i < type->field_count; i++)
+            if (type->fields[i].offset_bytes == field->offset_bytes &&
+                type->fields[i].type == field->type && type->fields[i].count == 1)
+                snprintf(field->known_name, sizeof field->known_name, "%s", type->fields[i].name);
     }
     if (field->type < QUERN_FIELD_BOOL || field->type > QUERN_FIELD_ENTITY)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

@@ -9,7 +9,8 @@
  * A *watch* remembers the versions that each chunk of a query had, and does not compare times: a chunk is new if it has
  * other versions, or another number of rows. This needs one thing: no two contents of a chunk have the same version.
  *
- *   - A system writes with a version of its own, and a reader runs before or after all of it.
+ *   - A system writes with a version of its own, and a reader runs before or after all of it. It may be the system itself,
+ *     before its writes: a segment with readers begins with a version that nothing was written with.
  *   - A sync point writes with the time of the first system after it. A reader in between would have to be in a segment
  *     of its own, whose start advances the clock.
  *   - Calls outside of frames write with the current time. So a reader there that has found a new chunk advances the clock
@@ -39,6 +40,8 @@ typedef struct quern__key_field {
     uint32_t offset_bytes;
     quern_field_type type;
     char name[QUERN_MAX_NAME_BYTES + 1]; /* of a described field; "" if offset and type are the program's */
+    /* If offset and type are those of a described field, its name, by which it is found after a redefinition. */
+    char known_name[QUERN_MAX_NAME_BYTES + 1];
 } quern__key_field;
 
 /* Finds the field again after its component may have got another layout. Errors: INVALID_ARGUMENT. */

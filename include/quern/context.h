@@ -103,9 +103,9 @@ QUERN_API quern_query_iterator quern_context_query(quern_context *context, uint3
 
 /** Finds the entities with a value in an index that the system declares (`indexes` in quern_system_def), as of the time
  * before the system runs. Returns their number. value: as for quern_index_find. *out_entities receives the first one; they
- * ascend by quern_entity_index, and are valid until the callback returns. NULL if there is none. O(1); any number of
- * callbacks may find at the same time. Refused, with 0, if the system does not declare the index, and outside of systems.
- */
+ * ascend by quern_entity_index, and are valid until the callback returns. NULL if there is none; out_entities may be NULL,
+ * to count only. O(1); any number of callbacks may find at the same time. Refused, with 0, if the system does not declare
+ * the index, and outside of systems. */
 QUERN_API uint32_t quern_context_find(quern_context *context, const quern_index *index, uint64_t value,
                                       const quern_entity **out_entities);
 

@@ -503,6 +503,10 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * quern_schedule_discard_commands drops them. If memory is exhausted after a sync point, the frame ends
  * after it.
  *
+ * Errors that end the frame after a group of systems between two sync points: OUT_OF_MEMORY and INVALID_ARGUMENT, if the
+ * indexes or ordered queries of a system could not be brought up to date. The system was not called, the others were.
+ * INVALID_ARGUMENT: the component was redefined without the field.
+ *
  * Errors after the whole frame has run:
  *   - OUT_OF_MEMORY: a command could not be recorded, or an event could not be emitted.
  *   - TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT: the commands on one entity add up to more than an

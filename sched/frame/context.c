@@ -348,6 +348,8 @@ uint32_t quern_context_find(quern_context *context, const quern_index *index, ui
                             const quern_entity **out_entities)
 {
     const quern__plain_context *plain = plain_of(context);
+    const quern_entity *ignored;
+    if (out_entities == NULL) out_entities = &ignored;
     *out_entities = NULL;
     if (plain != NULL) {
         refuse_plain(plain, __func__, "an index");

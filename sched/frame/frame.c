@@ -415,6 +415,10 @@ static quern_result start_segment(quern_schedule *schedule, quern__segment *segm
     schedule->serial_base = schedule->plan.world->next_serial;
     schedule->plan.world->next_serial += segment->serial_count;
     quern__storage *storage = &schedule->plan.world->storage;
+    /* The first system may refresh and write: its writes need another version than what was written before. */
+    storage->clock += segment->has_refreshes;
+    for (uint32_t i = segment->first; i < segment->end && segment->has_refreshes; i++)
+        schedule->plan.order.items[i]->refresh_result = QUERN_OK;
     schedule->version_base = storage->clock - segment->first;
     storage->clock += segment->end - segment->first;
     for (uint32_t i = 0; i < segment->passes.count; i++)
@@ -462,35 +466,37 @@ static quern_result run_passes(const quern_schedule *schedule, quern__segment *s
 static QUERN__NO_INLINE quern_result check_refreshes(const quern_schedule *schedule,
                                                      const quern__segment *segment)
 {
-    quern_result result = QUERN_OK;
     for (uint32_t i = segment->first; i < segment->end; i++) {
         quern__system *system = schedule->plan.order.items[i];
-        if (system->has_failed_refresh && result == QUERN_OK)
-            result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                                 "system '%s': no memory to sort the rows of its queries or to bring its "
-                                 "indexes up to date, so it was not called: free memory, and run the next "
-                                 "frame",
-                                 system->name);
-        system->has_failed_refresh = false;
+        const quern_result result = system->refresh_result;
+        if (result == QUERN_OK) continue;
+        if (result == QUERN_ERROR_OUT_OF_MEMORY)
+            return quern__fail(result,
+                               "system '%s': no memory to sort the rows of its queries or to bring its "
+                               "indexes up to date, so it was not called: free memory, and run the next "
+                               "frame",
+                               system->name);
+        (void)quern__system_refresh(system); /* fails again, with the message on this thread */
+        return quern__message_add_call(result, system->name, NULL);
     }
-    return result;
+    return QUERN_OK;
 }
 
 static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
 {
+    segment->has_run = false;
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
     if (QUERN_CHECKS && !quern__guards_rebuild(schedule))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check for writes through "
                                                         "kept pointers (QUERN_CHECKS)");
     if (result == QUERN_OK) result = run_passes(schedule, segment);
-    if (QUERN__UNLIKELY(segment->has_refreshes) && result == QUERN_OK)
-        result = check_refreshes(schedule, segment);
     finish_readers(schedule, segment, result);
     if (result != QUERN_OK) return result;
+    segment->has_run = true;
     if (QUERN_CHECKS) quern__guards_check_all(schedule);
     finish_segment(schedule, segment);
-    return QUERN_OK;
+    return QUERN__UNLIKELY(segment->has_refreshes) ? check_refreshes(schedule, segment) : QUERN_OK;
 }
 
 /* Runs an exclusive system on the caller, alone, with the world unlocked and unclaimed: the system may change
@@ -549,7 +555,8 @@ quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_repor
         result = segment->kind == QUERN__SEGMENT_RUN ? run_graph(schedule, segment)
                                                      : run_exclusive(schedule, segment);
         /* If the segment could not run, the taken changes become pending again, so that none is lost. */
-        quern__reaction_pass_finish(plan, segment, result == QUERN_OK);
+        quern__reaction_pass_finish(
+            plan, segment, result == QUERN_OK || (segment->kind == QUERN__SEGMENT_RUN && segment->has_run));
     }
     return result;
 }

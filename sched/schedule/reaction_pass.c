@@ -161,7 +161,7 @@ void quern__reaction_pass_finish(const quern__plan *plan, const quern__segment *
 {
     for (uint32_t i = segment->first; i < segment->end; i++) {
         const quern__system *system = plan->order.items[i];
-        if (has_run)
+        if (has_run && system->refresh_result == QUERN_OK)
             quern__reaction_finish(system->query.storage, system->reaction);
         else
             quern__reaction_put_back(system->query.storage, system->reaction);

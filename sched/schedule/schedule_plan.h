@@ -79,9 +79,10 @@ typedef struct quern__system {
     uint32_t index_count;
     /* Whether it declares indexes, or further queries with an order: they are brought up to date before it runs. */
     bool has_refreshes;
-    bool has_failed_refresh; /* whether that failed in the current segment; then the system is not active */
-    quern__relation *levels; /* relation that orders the views by level, or NULL */
-    uint32_t reacts_to;      /* bits of quern_reaction_kind; 0: not a reaction */
+    /* How that went in the current segment. The system is not active if it failed. */
+    quern_result refresh_result;
+    quern__relation *levels;   /* relation that orders the views by level, or NULL */
+    uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
     quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
     quern__order_rules rules;
     QUERN__ARRAY(quern__set_name) set_names;
@@ -154,7 +155,7 @@ static inline quern__query *quern__system_target_query(quern__system *system)
 }
 
 /* Brings the indexes of the system up to date, and sorts its further queries with an order. Returns whether that succeeded;
- * otherwise sets has_failed_refresh. */
+ * otherwise sets refresh_result. */
 bool quern__system_refresh(quern__system *system);
 
 /* Prepares the further queries of the system for the callbacks of worker_count workers. Errors: OUT_OF_MEMORY. */
@@ -436,6 +437,7 @@ typedef struct quern__segment {
     bool has_depths;       /* some pass iterates the last level of a relation */
     bool has_targets;      /* some system has a target term */
     bool has_refreshes;    /* some system has has_refreshes */
+    bool has_run;          /* the passes of the last run were called, even if a refresh failed */
     bool has_readers;      /* some system reads events */
     bool has_items;        /* some system iterates events (quern_system_def.items) */
     uint32_t serial_count; /* number of serials for its command streams */

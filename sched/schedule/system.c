@@ -552,7 +552,7 @@ bool quern__system_refresh(quern__system *system)
         result = quern__index_refresh_inside(system->indexes[i]);
     for (uint32_t i = 0; i < system->query_count && result == QUERN_OK; i++)
         if (system->queries[i].order != NULL) result = quern__order_refresh(&system->queries[i], false);
-    system->has_failed_refresh = result != QUERN_OK;
+    system->refresh_result = result;
     return result == QUERN_OK;
 }
 

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/sorted_scene.h"
 
+#include <stddef.h>
+
 /* Indexes and ordered queries: definitions, messages, doubles, deltas, other layouts, and memory that runs out. */
 
 static sorted_scene scene;
@@ -312,6 +314,117 @@ Test(index, worlds_that_follow_by_deltas_find_the_same)
     quern_world_destroy(follower.world);
 }
 
+/* ------------------------------------------------------------------------------------------- in frames */
+
+static uint32_t found_before, found_after;
+
+static void count_up(quern_context *context, const quern_view *view)
+{
+    unit *units = QUERN_COLUMN(view, 0, unit);
+    if (view->ordinal == 0) {
+        found_before = quern_context_find(context, scene.indexes[0], 0, NULL);
+        quern_query_iterator it = quern_context_query(context, 0);
+        cr_assert(quern_query_next(&it));
+    }
+    for (uint32_t i = 0; i < view->count; i++) {
+        units[i].team = (int8_t)(units[i].team + 1);
+        units[i].depth = -units[i].depth;
+    }
+}
+
+static quern_schedule *schedule_of(const quern_system_def *def)
+{
+    quern_schedule *schedule;
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_schedule_add_system(schedule, def, NULL));
+    return schedule;
+}
+
+Test(index, the_first_system_of_a_frame_may_write_what_it_finds_by)
+{
+    const quern_system_def def = {.name = "count up",
+                                  .run = count_up,
+                                  .flags = QUERN_SYSTEM_SERIAL,
+                                  .terms = {quern_term_write(scene.unit)},
+                                  .indexes = {scene.indexes[0]},
+                                  .queries = {scene.orders[0]}};
+    quern_schedule *schedule = schedule_of(&def);
+    for (int frame = 0; frame < 4; frame++) {
+        /* a write at the time at which the frame begins, which nothing has read before the system does */
+        must(quern_entity_set(world, entities[frame], scene.unit,
+                              &(unit){.team = 0, .depth = (float)frame}));
+        must(quern_schedule_run(schedule, NULL, 0.01));
+        scene_check(&scene, "after a frame");
+        cr_assert_eq(count_of(0), 0u);
+        found_after = count_of(1);
+        cr_assert_eq(found_after, found_before, "frame %d", frame);
+    }
+    quern_schedule_destroy(schedule);
+}
+
+static void never_called(quern_context *context, const quern_view *view)
+{
+    cr_assert_fail("the system runs without its index");
+}
+
+static uint32_t seen_event_count;
+
+static void count_events(quern_context *context, const quern_view *view)
+{
+    seen_event_count += view->count;
+}
+
+Test(index, a_system_without_its_field_fails_the_frame_and_no_other_system)
+{
+    quern_event event;
+    must(quern_event_register(
+        world, &(quern_event_def){.name = "ping", .size_bytes = 4, .alignment_bytes = 4}, &event));
+    quern_schedule *schedule = schedule_of(&(quern_system_def){.name = "finds",
+                                                               .run = never_called,
+                                                               .terms = {quern_term_read(scene.other)},
+                                                               .indexes = {scene.indexes[0]}});
+    must(quern_schedule_add_system(
+        schedule, &(quern_system_def){.name = "hears", .run = count_events, .items = event}, NULL));
+    must(quern_entity_add(world, entities[0], scene.other, &(uint64_t){1}));
+    const quern_component_def narrow = {.name = "unit",
+                                        .size_bytes = 4,
+                                        .alignment_bytes = 4,
+                                        .fields = {{"other", QUERN_FIELD_U32, 0, .count = 1}}};
+    must(quern_component_redefine(world, scene.unit, &narrow, NULL, NULL));
+    must(quern_world_emit(world, event, &(uint32_t){1}, 1));
+    for (int frame = 0; frame < 2; frame++) {
+        cr_assert_eq(quern_schedule_run(schedule, NULL, 0.01), QUERN_ERROR_INVALID_ARGUMENT);
+        cr_assert_not_null(strstr(quern_error_message(), "finds"), "%s", quern_error_message());
+        cr_assert_not_null(strstr(quern_error_message(), "'team'"), "%s", quern_error_message());
+        cr_assert_eq(seen_event_count, 1u, "the event was handled once");
+    }
+    quern_schedule_destroy(schedule);
+}
+
+Test(index, doubles_whose_rows_move_are_not_reported_again)
+{
+    captured_reports reports;
+    quern_index *unique;
+    uint32_t count;
+    must(quern_index_create(
+        world, &(quern_index_def){.component = scene.unit, .field = "layer", .is_unique = true}, &unique));
+    must(quern_entity_set(world, entities[63], scene.unit, &(unit){.layer = 5}));
+    capture_reports(&reports);
+    must(quern_index_find(unique, 5, NULL, &count));
+    cr_assert_eq(reports.log_count, 1u);
+    must(quern_entity_destroy(world, entities[10])); /* the last row fills the gap */
+    must(quern_index_find(unique, 5, NULL, &count));
+    cr_assert_eq(reports.log_count, 1u);
+    must(quern_entity_set(world, entities[30], scene.unit, &(unit){.layer = 40}));
+    must(quern_entity_set(world, entities[20], scene.unit, &(unit){.layer = 50}));
+    must(quern_index_find(unique, 5, NULL, &count));
+    cr_assert_eq(reports.log_count, 3u);
+    cr_assert_not_null(strstr(reports.last, "entities 30:1 and 40:1"), "in the order of entities");
+    quern_index_destroy(unique);
+}
+
+/* ---------------------------------------------------------------------------------------- other layouts */
+
 typedef struct wide_unit {
     double first;
     int32_t layer;
@@ -328,6 +441,12 @@ Test(index, fields_are_found_again_in_other_layouts)
     uint32_t count;
     quern_index *teams = scene.indexes[0];
     quern_query *ordered = scene.ordered[1];
+    quern_index *by_offset;
+    must(quern_index_create(world,
+                            &(quern_index_def){.component = scene.unit,
+                                               .type = QUERN_FIELD_I8,
+                                               .offset_bytes = offsetof(unit, team)},
+                            &by_offset));
     const quern_component_def wide = {.name = "unit",
                                       .size_bytes = sizeof(wide_unit),
                                       .alignment_bytes = _Alignof(wide_unit),
@@ -335,6 +454,9 @@ Test(index, fields_are_found_again_in_other_layouts)
     must(quern_component_redefine(world, scene.unit, &wide, NULL, NULL));
     must(quern_index_find(teams, 1, &found, &count));
     cr_assert_eq(count, 21u);
+    must(quern_index_find(by_offset, 1, &found, &count));
+    cr_assert_eq(count, 21u, "a described field that was given by its offset is found by its name");
+    quern_index_destroy(by_offset);
     quern_query_iterator it = quern_query_iterate(ordered);
     must(it.result);
     cr_assert(quern_query_next(&it));

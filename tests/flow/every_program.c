@@ -50,6 +50,8 @@ static quern_entity dummy_entity;
 
 void every_register(quern_world *into, every_handles *handles)
 {
+    const quern_field numbers =
+        QUERN_LIST_FIELD(every_list, numbers, uint64_t); /* lives as long as its elements */
     for (uint32_t t = 0; t < EVERY_TYPES; t++) {
         const every_type *type = &every_types[t];
         quern_component_def def = {.name = type->name,
@@ -76,7 +78,7 @@ void every_register(quern_world *into, every_handles *handles)
         if (t == EVERY_WIDE)
             def.fields[0] = (quern_field){.name = "values", .type = QUERN_FIELD_U64, .count = 8};
         if (t == EVERY_LIST) {
-            def.fields[0] = (quern_field)QUERN_LIST_FIELD(every_list, numbers, uint64_t);
+            def.fields[0] = numbers;
             def.fields[1] = (quern_field)QUERN_FIELD(every_list, text);
         }
         if (t == EVERY_HOOKED)

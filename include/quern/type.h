@@ -155,7 +155,8 @@ typedef struct quern_field {
 
 /** Initialises one quern_field for a list. The last arguments are the type of its elements and, if they are structs, the
  * fields to describe: `QUERN_LIST_FIELD(Bag, items, Item, kind, count)`, `QUERN_LIST_FIELD(Bag, scores, float)`. Only
- * in C: in C++, QUERN_FIELD describes a quern::list of numbers or strings, and of structs with a QUERN_DESCRIBE. */
+ * in C: in C++, QUERN_FIELD describes a quern::list of numbers or strings, and of structs with a QUERN_DESCRIBE. In a
+ * function, the description of the elements lives as long as the block in which the macro stands: register the type there. */
 #ifndef __cplusplus
 #define QUERN_LIST_FIELD(owner, field, ...) QUERN__LIST_FIELD(owner, field, __VA_ARGS__)
 #endif

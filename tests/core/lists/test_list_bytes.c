@@ -378,6 +378,43 @@ Test(list_bytes, elements_must_be_as_many_as_the_counts_say)
     must(load(to));
 }
 
+enum { MODEST_BYTES = 16 << 20 };
+
+/* Allocates like the default allocator, but no large block. */
+static void *allocate_modestly(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    const quern_allocator usual = quern_allocator_default();
+    (void)user_data;
+    return size_bytes <= MODEST_BYTES ? usual.allocate(usual.user_data, size_bytes, alignment_bytes) : NULL;
+}
+
+/* Finds a text in the archive, where it is last, and returns its address. */
+static char *find_text(const char *text)
+{
+    for (size_t at = bytes.size_bytes - strlen(text); at > 0; at--)
+        if (memcmp((char *)bytes.bytes + at, text, strlen(text)) == 0) return (char *)bytes.bytes + at;
+    cr_assert_fail("the text '%s' is not in the archive", text);
+    return NULL;
+}
+
+Test(list_bytes, a_resource_has_no_more_lists_than_the_archive_can_have)
+{
+    const quern_allocator usual = quern_allocator_default();
+    quern_world *world;
+    must(quern_world_create(
+        &(quern_world_def){.allocator = {allocate_modestly, usual.release, usual.user_data}}, &world));
+    must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    const uint32_t count = 0x0FFFFFF0, size_bytes = 0xFFFFFFF8;
+    char *name = find_text("\5chest"), *field = find_text("friends") + strlen("friends");
+    cr_assert_gt(field, name);
+    memcpy(name - sizeof(quern__type_section) + offsetof(quern__type_section, size_bytes), &size_bytes,
+           sizeof size_bytes);
+    memcpy(field + 2 * sizeof(uint32_t), &count, sizeof count); /* after its type and offset */
+    reseal(bytes.bytes, bytes.size_bytes);
+    must_refuse(BAD_ARCHIVE, world, load(world));
+    quern_world_destroy(world);
+}
+
 Test(list_bytes, failing_memory_changes_nothing)
 {
     change(600);

@@ -230,6 +230,57 @@ Test(list_bytes, a_number_that_does_not_fit_is_refused)
     quern_world_destroy(world);
 }
 
+typedef struct team {
+    uint32_t number;
+    QUERN_LIST(quern_entity) members[2];
+} team;
+
+/* Registers a resource and a component with some lists of handles. */
+static void register_teams(quern_world *world, uint32_t list_count, const team *usual,
+                           quern_resource *out_resource, quern_component *out_component)
+{
+    static const quern_element handle = {.type = QUERN_FIELD_ENTITY};
+    const quern_field fields[] = {
+        QUERN_FIELD(team, number),
+        {.name = "members",
+         .type = QUERN_FIELD_LIST,
+         .offset_bytes = offsetof(team, members),
+         .count = list_count,
+         .element = &handle},
+    };
+    quern_resource_def resource = {
+        .name = "team", .size_bytes = sizeof(team), .alignment_bytes = 8, .value = usual};
+    quern_component_def component = {
+        .name = "team", .size_bytes = sizeof(team), .alignment_bytes = 8, .default_value = usual};
+    memcpy(resource.fields, fields, sizeof fields);
+    memcpy(component.fields, fields, sizeof fields);
+    must(quern_resource_register(world, &resource, out_resource));
+    must(quern_component_register(world, &component, out_component));
+}
+
+Test(list_bytes, lists_that_the_archive_does_not_have_keep_their_handles)
+{
+    quern_resource resource;
+    quern_component component;
+    const quern_entity known = setup_entity(to);
+    team usual = {0}, saved = {0};
+    must(QUERN_LIST_PUSH(&usual.members[1], quern_entity, known));
+    must(QUERN_LIST_PUSH(&saved.members[0], quern_entity, units[3]));
+    register_teams(from, 1, NULL, &resource, &component);
+    quern_list_copy(&((team *)quern_resource_get(from, resource))->members[0].list, &saved.members[0].list);
+    must(quern_entity_add(from, units[5], component, &saved));
+    register_teams(to, 2, &usual, &resource, &component);
+    must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    must(load(to));
+    const team *found[] = {quern_resource_get(to, resource), quern_entity_get(to, loaded[5], component)};
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(found[i]->members[0].items[0].bits, loaded[3].bits);
+        cr_assert_eq(found[i]->members[1].items[0].bits, known.bits, "of value %u", i);
+    }
+    quern_list_free(&usual.members[1].list);
+    quern_list_free(&saved.members[0].list);
+}
+
 static void migrate_bags(void *user_data, void *targets, const void *sources, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -218,7 +218,10 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
 {
     const size_t source_bytes = conversion->source->size_bytes;
     const size_t target_bytes = conversion->target->size_bytes;
-    if (conversion->kind == QUERN__CONVERT_BYTES) {
+    /* what own hooks construct beside the described fields is no business of the source */
+    const bool has_own =
+        conversion->target->lists != NULL && conversion->target->hooks.copy != quern__lists_copy;
+    if (conversion->kind == QUERN__CONVERT_BYTES && !has_own) {
         memcpy(targets, sources, target_bytes * count);
         for (uint32_t i = 0; i < count && conversion->source->lists != NULL; i++)
             quern__type_clear_lists(conversion->source, (char *)(uintptr_t)sources + i * source_bytes);

@@ -27,11 +27,24 @@ struct Secret {
     quern::string label;
     std::string owned; /* not described */
 };
+struct Door {
+    quern::string label;
+    uint32_t number = 0;
+    int descriptor = -1; /* not described, as small as padding */
+};
+struct Gate {
+    uint16_t number = 0;
+    uint16_t hidden[2] = {1, 1}; /* not described, but no padding */
+    uint16_t width = 0;
+    quern::string label;
+};
 } // namespace game
 
 QUERN_DESCRIBE(game::Item, kind, count, owner);
 QUERN_DESCRIBE(game::Bag, items, label, scores, names, friends, gold);
 QUERN_DESCRIBE(game::Secret, label);
+QUERN_DESCRIBE(game::Door, label, number);
+QUERN_DESCRIBE(game::Gate, number, width, label);
 
 using game::Bag;
 using game::Item;
@@ -118,9 +131,38 @@ static void check_worlds()
     quern_byte_buffer_release(&bytes);
 }
 
+/* Only described fields come from an archive. */
+static void check_undescribed_members()
+{
+    quern::world world, other, third;
+    quern_entity entity{}, loaded{};
+    quern_byte_buffer bytes = {};
+    quern_load_def def = {};
+    def.entities = &loaded;
+    def.entity_capacity = 1;
+    game::Door door;
+    quern::must(door.label.assign("front"));
+    door.number = 3;
+    door.descriptor = 77;
+    quern::must(quern_entity_create(world, &entity));
+    quern::must(world.set(entity, door));
+    quern::must(quern_world_save(world, quern_sink_bytes(&bytes), nullptr));
+    quern::must(other.component<game::Door>().bits != 0 ? QUERN_OK : QUERN_ERROR_UNKNOWN_COMPONENT);
+    quern::must(quern_world_load(other, quern_source_bytes(bytes.bytes, bytes.size_bytes), &def, nullptr));
+    const game::Door *found = other.get<game::Door>(loaded);
+    EXPECT(found != nullptr && found->label == "front" && found->number == 3 && found->descriptor == -1);
+    EXPECT(world.get<game::Door>(entity)->descriptor == 77);
+    bytes.size_bytes = 0;
+    quern::must(quern_entity_create(third, &entity));
+    quern::must(third.set(entity, game::Gate()));
+    EXPECT(quern_world_save(third, quern_sink_bytes(&bytes), nullptr) == QUERN_ERROR_INVALID_ARGUMENT);
+    quern_byte_buffer_release(&bytes);
+}
+
 int main()
 {
     check_lists();
+    check_undescribed_members();
     check_worlds();
     std::puts("all lists work");
     return 0;

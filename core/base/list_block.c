@@ -379,7 +379,8 @@ static quern_result check_bytes(const quern_string *string, const char *bytes, u
                                 const char *function)
 {
     if (string == NULL) return quern__fail_null(function, "string");
-    const char *zero = bytes != NULL && count > 0 ? memchr(bytes, '\0', count) : NULL;
+    const bool is_searched = bytes != NULL && count > 0 && count <= QUERN_MAX_LIST_BYTES;
+    const char *zero = is_searched ? memchr(bytes, '\0', count) : NULL;
     if (zero == NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: byte %zu is zero, which ends a string: use a list of bytes for other data",

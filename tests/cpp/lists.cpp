@@ -98,6 +98,38 @@ static void check_lists()
     EXPECT(bag.items.empty());
 }
 
+static void check_strings()
+{
+    quern::string text("text"), same("text");
+    EXPECT(text == same && !(text != same) && text == "text" && text != quern::string("other"));
+    quern::must(text.append(std::string_view()));
+    quern::must(text.append(""));
+    EXPECT(text == "text");
+    /* sizes of which the lower 32 bits are small */
+    const std::string_view huge("text", (size_t{1} << 32) + 1);
+    EXPECT(result_of([&] { return text.append(huge); }) == QUERN_ERROR_INVALID_ARGUMENT);
+    EXPECT(result_of([&] { return text.assign(huge); }) == QUERN_ERROR_INVALID_ARGUMENT);
+    EXPECT(text == "text");
+    quern::must(text.assign(std::string_view()));
+    EXPECT(text.empty());
+}
+
+/* An element that is set may be one of a list that shares its block, which the call gives up. */
+static void check_own_elements()
+{
+    quern::list<quern::string> names;
+    quern::must(names.push_back(quern::string("Ann")));
+    quern::must(names.push_back(quern::string("Bob")));
+    {
+        quern::list<quern::string> other = names;
+        const quern::string &first = names[0];
+        quern::must(names.set(1, first));
+        EXPECT(other[1] == "Bob" && names[1] == "Ann");
+    }
+    quern::must(names.set(0, names[0]));
+    EXPECT(names[0] == "Ann");
+}
+
 static void check_worlds()
 {
     quern::world world, other;
@@ -162,6 +194,8 @@ static void check_undescribed_members()
 int main()
 {
     check_lists();
+    check_strings();
+    check_own_elements();
     check_undescribed_members();
     check_worlds();
     std::puts("all lists work");

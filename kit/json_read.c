@@ -341,13 +341,16 @@ static quern_result read_list(quern__json_reader *reader, const quern_type_info 
     quern_list list = {{0}, 0, 0}, old;
     quern__json_elements_init(&elements, field);
     if (item->kind != QUERN__JSON_ARRAY) return fail_kind(type, field->name, "an array of its elements");
-    quern_result result = quern_list_resize(&list, elements.element, item->count);
-    char *next = result == QUERN_OK ? quern_list_write(&list, elements.element) : NULL;
-    const quern__json_item *element = result == QUERN_OK ? quern__json_first(item) : NULL;
+    quern_result result = QUERN_OK;
+    const quern__json_item *element = quern__json_first(item);
     for (; element != NULL && result == QUERN_OK; element = quern__json_next(item, element)) {
-        result = read_list_item(reader, &elements, field, element, next);
+        /* the list grows as elements are read: their number alone would let a short text claim much memory */
+        result = quern_list_resize(&list, elements.element, list.count + 1);
+        if (result != QUERN_OK) break;
+        char *items = quern_list_write(&list, elements.element);
+        result = read_list_item(reader, &elements, field, element,
+                                items + (size_t)(list.count - 1) * elements.type.size_bytes);
         if (result != QUERN_OK) result = quern__json_note(reader, element, result);
-        next += elements.type.size_bytes;
     }
     if (result != QUERN_OK) {
         quern_list_free(&list);

@@ -433,7 +433,9 @@ static bool elements_agree(const quern_element *left, const quern_element *right
     if (left == NULL || right == NULL) return left == right;
     if (left->type != right->type) return false;
     if (left->type != 0) return true;
-    bool agree = left->size_bytes == right->size_bytes && left->field_count == right->field_count;
+    /* a registration refuses elements without fields, but they are compared before it sees them */
+    bool agree = left->size_bytes == right->size_bytes && left->field_count == right->field_count &&
+                 left->fields != NULL && right->fields != NULL;
     for (uint32_t i = 0; i < left->field_count && agree; i++)
         agree = fields_agree(&left->fields[i], &right->fields[i]);
     return agree;

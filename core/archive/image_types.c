@@ -338,11 +338,15 @@ static quern_result map_resource(const quern__image *image, quern__archived_reso
     return result;
 }
 
+/* The value is not larger than all blocks of the archive can be, so that neither it nor the places of its lists need more
+ * memory than the archive has. */
 quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload)
 {
     const quern_allocator *allocator = &image->allocator;
     quern__type_section section;
     quern__read(payload, &section, sizeof section);
+    if (section.size_bytes > (uint64_t)image->blocks.list.count * QUERN__ARCHIVE_BLOCK_BYTES)
+        return quern__image_fail("a RESOURCE section has a value larger than the archive");
     if (!quern__array_reserve(allocator, &image->resources, image->resources.count + 1))
         return quern__image_fail_memory();
     quern__archived_resource *resource =
@@ -356,16 +360,12 @@ quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader
     return result == QUERN_OK ? map_resource(image, resource) : result;
 }
 
-/* Copies bytes of a resource's value. The first call allocates memory for the whole value. Fails if the
- * value is larger than all blocks of the archive can be. */
+/* Copies bytes of a resource's value. The first call allocates memory for the whole value. */
 static quern_result append_value_bytes(quern__image *image, quern__archived_resource *resource,
                                        const quern__byte_reader *payload)
 {
     const size_t bytes = quern__bytes_left(payload);
     if (resource->value == NULL) {
-        const uint64_t blocks_bytes = (uint64_t)image->blocks.list.count * QUERN__ARCHIVE_BLOCK_BYTES;
-        if (resource->type.size_bytes > blocks_bytes)
-            return quern__image_fail("a RESOURCE section has a value larger than the archive");
         resource->value =
             quern__allocate(&image->allocator, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
         if (resource->value == NULL) return quern__image_fail_memory();

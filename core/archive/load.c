@@ -681,12 +681,10 @@ static void load_all(const loading *load)
         else
             quern__type_remap_fields(&resource->type, resource->value, map_handle, (void *)load);
         quern__convert_fields(&resource->conversion, resource->resource->value, resource->value);
-        for (uint32_t p = 0; p < resource->conversion.pair_count; p++) {
-            /* lists have elements of the target */
-            const quern_field *to = &resource->resource->type.fields[resource->conversion.pairs[p].target];
-            quern__field_visit_lists(to, (char *)resource->resource->value + to->offset_bytes, true,
-                                     map_handle, (void *)load);
-        }
+        for (uint32_t p = 0; p < resource->conversion.pair_count;
+             p++) /* lists have elements of the target */
+            quern__conversion_visit_lists(&resource->conversion, &resource->conversion.pairs[p],
+                                          resource->resource->value, map_handle, (void *)load);
     }
     load_slots(load);
     load_sections(load, false);

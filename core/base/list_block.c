@@ -379,7 +379,8 @@ static quern_result check_bytes(const quern_string *string, const char *bytes, u
                                 const char *function)
 {
     if (string == NULL) return quern__fail_null(function, "string");
-    const char *zero = bytes != NULL && count > 0 ? memchr(bytes, '\0', count) : NULL;
+    const bool is_searched = bytes != NULL && count > 0 && count <= QUERN_MAX_LIST_BYTES;
+    const char *zero = is_searched ? memchr(bytes, '\0', count) : NULL;
     if (zero == NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: byte %zu is zero, which ends a string: use a list of bytes for other data",
@@ -412,6 +413,17 @@ quern_result quern_string_append_bytes(quern_string *string, const char *bytes, 
     return result == QUERN_OK ? set_bytes(string, string->list.count, bytes, count, __func__) : result;
 }
 
+/* Puts a formatted text, in which no byte is zero, at `index`. */
+static quern_result set_printed(quern_string *string, uint32_t index, const char *text, size_t count,
+                                const char *function)
+{
+    if (memchr(text, '\0', count) == NULL) return set_bytes(string, index, text, count, function);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: the formatted text has a zero byte, which ends a string: print no character "
+                       "0 by %%c",
+                       function);
+}
+
 /* Formats a text into a buffer, or into a temporary string if it is longer, and then puts it at `index`. */
 static QUERN__PRINTF(4, 0) quern_result print_at(quern_string *string, uint32_t index, const char *function,
                                                  const char *format, va_list arguments)
@@ -427,12 +439,12 @@ static QUERN__PRINTF(4, 0) quern_result print_at(quern_string *string, uint32_t 
                              "%s: the format '%.60s' cannot be printed: correct it or its arguments",
                              function, format);
     else if ((size_t)length < sizeof buffer)
-        result = set_bytes(string, index, buffer, (size_t)length, function);
+        result = set_printed(string, index, buffer, (size_t)length, function);
     else if (!quern__list_allocate(&longer, QUERN__LIST_TEXT, (uint32_t)length))
         result = fail_memory((uint64_t)length, 1, function);
     if (longer.items != NULL) {
         vsnprintf(items_of(quern__list_block_of(&longer)), (size_t)length + 1, format, again);
-        result = set_bytes(string, index, longer.items, (size_t)length, function);
+        result = set_printed(string, index, longer.items, (size_t)length, function);
     }
     va_end(again);
     quern_list_free(&longer);

@@ -3,6 +3,7 @@
 /* Emitters and the pool of their blocks (event_internal.h): packing of loaded events, blocks, batches, the life of an
  * emitter, and the calls that emit. */
 #include "core/events/event_internal.h"
+#include "core/storage/list_values.h"
 
 char *quern__packing_append(quern__event_packing *packing, quern__channel *channel, uint32_t count)
 {
@@ -370,6 +371,14 @@ static quern__emitter *find_room(quern_emitter *public_part, size_t size_bytes, 
     return emitter;
 }
 
+/* Empties the lists of places that the caller fills: the memory may be that of events that were destroyed, of which the
+ * lists would be released once more. */
+static void clear_places(const quern__channel *channel, char *places, uint32_t count)
+{
+    if (channel->type.hooks.copy == quern__lists_copy)
+        memset(places, 0, (size_t)count * channel->stride_bytes);
+}
+
 void *quern__emit_place(quern_emitter *public_part, size_t size_bytes, const char *type_name)
 {
     quern__emitter *emitter =
@@ -377,6 +386,7 @@ void *quern__emit_place(quern_emitter *public_part, size_t size_bytes, const cha
     if (emitter == NULL) return NULL;
     char *place = next_place(emitter);
     set_next_value(emitter, place + emitter->channel->stride_bytes);
+    clear_places(emitter->channel, place, 1);
     return place;
 }
 
@@ -404,6 +414,7 @@ void *quern__emit_some(quern_emitter *public_part, uint32_t most, uint32_t *out_
     const uint32_t room = room_left(emitter), count = most < room ? most : room;
     char *place = next_place(emitter);
     set_next_value(emitter, place + (size_t)count * emitter->channel->stride_bytes);
+    clear_places(emitter->channel, place, count);
     *out_count = count;
     return place;
 }

@@ -6,6 +6,7 @@
 #include "core/record/accumulator.h"
 #include "core/record/spawn.h"
 #include "core/relations/relation_internal.h"
+#include "core/storage/list_values.h"
 
 #include <quern/world.h>
 
@@ -640,8 +641,13 @@ static QUERN__NO_INLINE quern_result record_handles(quern_commands *commands,
         quern__commands_check_value(commands, &operation->operands[0], head.entity, value, function);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
-    *quern__item_append(commands, operation, space) = head;
+    const quern__operand *operand = &operation->operands[0];
     quern__item_write_value(operation, space, 0, value);
+    if (QUERN__UNLIKELY(!quern__type_own_provisional(operand->type, space + operand->offset_bytes))) {
+        quern__type_destroy(operand->type, space + operand->offset_bytes, 1);
+        return quern__commands_fail(commands, quern__commands_fail_memory(commands), function);
+    }
+    *quern__item_append(commands, operation, space) = head;
     return QUERN_OK;
 }
 

@@ -389,17 +389,18 @@ static quern_result find_element(const quern__path *path, void **value)
 quern_result quern__value_set_text(const quern_world *world, const quern__path *path, void *value,
                                    const char *text)
 {
-    if (path->list != NULL && value != NULL) {
+    const bool is_read_only = path->field->is_read_only || (path->list != NULL && path->list->is_read_only);
+    if (path->list != NULL && value != NULL && !is_read_only) {
         /* the text is checked before the list gets a block of its own */
         quern_result result = quern__value_set_text(world, path, NULL, text);
         if (result == QUERN_OK) result = find_element(path, &value);
         if (result != QUERN_OK) return result;
     }
-    if (quern__field_is_list(path->field->type) && !path->field->is_read_only)
+    if (quern__field_is_list(path->field->type) && !is_read_only)
         return set_list(world, path, value != NULL ? (char *)value + offset_of(path, 0) : NULL, text);
     size_t bytes = strlen(text);
     uint64_t bits = 0;
-    if (path->field->is_read_only)
+    if (is_read_only)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only: a text cannot set it",
                            path->text, path->type->name);
     if (path->field->type == QUERN_FIELD_TEXT) {

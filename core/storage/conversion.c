@@ -218,7 +218,10 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
 {
     const size_t source_bytes = conversion->source->size_bytes;
     const size_t target_bytes = conversion->target->size_bytes;
-    if (conversion->kind == QUERN__CONVERT_BYTES) {
+    /* what own hooks construct beside the described fields is no business of the source */
+    const bool has_own =
+        conversion->target->lists != NULL && conversion->target->hooks.copy != quern__lists_copy;
+    if (conversion->kind == QUERN__CONVERT_BYTES && !has_own) {
         memcpy(targets, sources, target_bytes * count);
         for (uint32_t i = 0; i < count && conversion->source->lists != NULL; i++)
             quern__type_clear_lists(conversion->source, (char *)(uintptr_t)sources + i * source_bytes);
@@ -229,6 +232,15 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
         quern__convert_fields(conversion, targets + i * target_bytes, sources + i * source_bytes);
 }
 
+void quern__conversion_visit_lists(const quern__conversion *conversion, const quern__field_pair *pair,
+                                   char *target, quern__remap_function *remap, void *argument)
+{
+    const quern_field *from = &conversion->source->fields[pair->source];
+    quern_field both = conversion->target->fields[pair->target];
+    if (from->count < both.count) both.count = from->count;
+    quern__field_visit_lists(&both, target + both.offset_bytes, true, remap, argument);
+}
+
 /* Remaps the handles that the target got from the source. */
 static void remap_pair(const quern__conversion *conversion, const quern__field_pair *pair, char *target,
                        quern__remap_function *remap, void *argument)
@@ -237,7 +249,7 @@ static void remap_pair(const quern__conversion *conversion, const quern__field_p
     const quern_field *to = &conversion->target->fields[pair->target];
     const uint32_t count = from->count < to->count ? from->count : to->count;
     if (to->type == QUERN_FIELD_LIST)
-        quern__field_visit_lists(to, target + to->offset_bytes, true, remap, argument);
+        quern__conversion_visit_lists(conversion, pair, target, remap, argument);
     for (uint32_t i = 0; i < count && to->type == QUERN_FIELD_ENTITY; i++) {
         char *at = target + to->offset_bytes + i * sizeof(quern_entity);
         quern_entity entity;

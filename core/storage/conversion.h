@@ -69,6 +69,11 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
 void quern__conversion_remap(const quern__conversion *conversion, char *targets, uint32_t count,
                              quern__remap_function *remap, void *argument);
 
+/* Remaps the handles in the lists that a field of one target got from its source. A target with more lists keeps the
+ * others: their handles are of the world, not of the source. */
+void quern__conversion_visit_lists(const quern__conversion *conversion, const quern__field_pair *pair,
+                                   char *target, quern__remap_function *remap, void *argument);
+
 /* Writes the fields that both types have to one value of the target. Other bytes of the value are
  * unchanged. */
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source);

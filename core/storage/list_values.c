@@ -186,6 +186,7 @@ typedef struct list_visit {
     void *argument;
     uint32_t element;
     bool changes;
+    bool has_failed; /* there was no memory for a block of its own */
     quern_list list;
 } list_visit;
 
@@ -196,9 +197,13 @@ static void visit_handles(list_visit *it, size_t offset_bytes, uint32_t count)
         quern_entity entity;
         memcpy(&entity, (const char *)it->list.items + offset_bytes, sizeof entity);
         const quern_entity mapped = it->remap(it->argument, entity);
-        if (!it->changes || mapped.bits == entity.bits) continue;
+        if (!it->changes || mapped.bits == entity.bits || it->has_failed) continue;
         char *items = quern_list_write(&it->list, it->element);
-        if (items != NULL) memcpy(items + offset_bytes, &mapped, sizeof mapped);
+        it->has_failed = items == NULL;
+        if (items != NULL)
+            memcpy(items + offset_bytes, &mapped, sizeof mapped);
+        else
+            quern__report_failure();
     }
 }
 
@@ -208,7 +213,11 @@ void quern__field_visit_lists(const quern_field *field, char *at, bool changes,
     if (!has_handles(field)) return;
     const quern_element *element = field->element;
     for (uint32_t i = 0; i < field->count; i++, at += sizeof(quern_list)) {
-        list_visit it = {remap, argument, quern__field_element(field), changes, load_list(at)};
+        list_visit it = {.remap = remap,
+                         .argument = argument,
+                         .element = quern__field_element(field),
+                         .changes = changes,
+                         .list = load_list(at)};
         if (!is_list_of_structs(field)) visit_handles(&it, 0, it.list.count);
         for (uint32_t row = 0; is_list_of_structs(field) && row < it.list.count; row++)
             for (uint32_t k = 0; k < element->field_count; k++)
@@ -217,6 +226,33 @@ void quern__field_visit_lists(const quern_field *field, char *at, bool changes,
                                   element->fields[k].count);
         if (changes) memcpy(at, &it.list, sizeof it.list);
     }
+}
+
+static quern_entity note_provisional(void *argument, quern_entity entity)
+{
+    bool *has_some = argument;
+    *has_some |= quern_entity_is_provisional(entity);
+    return entity;
+}
+
+bool quern__type_own_provisional(const quern__type *type, char *value)
+{
+    if (type->lists == NULL || !type->has_entity_fields) return true;
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        quern_field field = type->fields[i];
+        const uint32_t count = field.count;
+        field.count = 1;
+        for (uint32_t k = 0; field.type == QUERN_FIELD_LIST && k < count; k++) {
+            char *at = value + field.offset_bytes + k * sizeof(quern_list);
+            bool has_some = false;
+            quern__field_visit_lists(&field, at, false, note_provisional, &has_some);
+            if (!has_some) continue;
+            quern_list list = load_list(at);
+            if (quern_list_write(&list, quern__field_element(&field)) == NULL) return false;
+            memcpy(at, &list, sizeof list);
+        }
+    }
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------------- bytes */

@@ -43,10 +43,15 @@ uint64_t quern__field_hash_lists(const quern_field *field, uint64_t hash, const 
 bool quern__field_same_lists(const quern_field *field, const char *a, const char *b);
 
 /* Calls `remap` for each handle in the lists of a field. If `changes`, replaces it by the result; a list with a handle for
- * which the result differs gets a block of its own before. Without memory for that, it keeps its handles. Callers that
- * must not run out of memory have lists that share no block: those that were just read. */
+ * which the result differs gets a block of its own before. Without memory for that, it keeps its handles, which is
+ * reported: callers cannot fail. Those that must not run out of memory have lists that share no block: lists that were just
+ * read, or quern__type_own_provisional has prepared. */
 void quern__field_visit_lists(const quern_field *field, char *at, bool changes,
                               quern__remap_function *remap, void *argument);
+
+/* Gives each list of a value that has provisional handles a block of its own, so that they can be replaced without memory
+ * later. Returns false, with a message, if out of memory. */
+bool quern__type_own_provisional(const quern__type *type, char *value);
 
 /* Sets the bytes of all lists in a value to zero, without releasing anything. For copies of values as bytes. */
 void quern__type_clear_lists(const quern__type *type, char *value);

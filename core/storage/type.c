@@ -357,21 +357,29 @@ static quern_result copy_fields(quern__type *type, const quern_allocator *alloca
     return QUERN_OK;
 }
 
-/* Whether described fields leave no room in a value in which something else could own memory. */
+static uint64_t end_of(const quern_field *field)
+{
+    return field->offset_bytes + (uint64_t)field_bytes[field->type] * field->count;
+}
+
+/* Whether described fields leave no room in a value but what a compiler puts there to align them: nothing else in it can
+ * own something then. */
 static bool fields_cover(const quern__type *type)
 {
-    uint64_t at = 0; /* all bytes before are covered, but for small gaps */
-    for (bool has_moved = true; has_moved;) {
-        has_moved = false;
+    uint64_t at = 0; /* all bytes before are covered, but for padding */
+    for (;;) {
+        const quern_field *next = NULL; /* the first one that ends after `at` */
         for (uint32_t i = 0; i < type->field_count; i++) {
             const quern_field *field = &type->fields[i];
-            const uint64_t end = field->offset_bytes + (uint64_t)field_bytes[field->type] * field->count;
-            if (field->offset_bytes >= at + sizeof(void *) || end <= at) continue;
-            at = end;
-            has_moved = true;
+            if (end_of(field) > at && (next == NULL || field->offset_bytes < next->offset_bytes))
+                next = field;
         }
+        if (next == NULL) break;
+        const uint32_t bytes = field_bytes[next->type], alignment = bytes < 8 ? bytes : 8;
+        if (next->offset_bytes >= at + alignment) return false;
+        at = end_of(next);
     }
-    return type->size_bytes < at + sizeof(void *);
+    return type->size_bytes < at + type->alignment_bytes && type->size_bytes < at + sizeof(void *);
 }
 
 /* Gives a type with lists its hooks, or checks those that it has. */

@@ -170,6 +170,7 @@ static inline bool quern__emit_value(quern_emitter *emitter, const void *value, 
 
 /** Emits one event and returns its address. The caller must write the whole value. Returns NULL where
  * quern_emit returns false. If the event has hooks, the caller constructs the value, and the event owns it.
+ * Lists are empty there (<quern/list.h>) if the event has no hooks of its own.
  *
  *     Hit *hit = QUERN_EMIT(emitter, Hit);
  *     if (hit != NULL) hit->damage = 3, hit->target = target; */

@@ -148,7 +148,7 @@ QUERN_API quern_result quern_string_append(quern_string *string, const char *tex
 QUERN_API quern_result quern_string_append_bytes(quern_string *string, const char *bytes, uint32_t count);
 
 /** Appends a text that is formatted as by printf. The arguments may be parts of the string itself. Errors: as
- * quern_string_set, and INVALID_ARGUMENT (the format). */
+ * quern_string_set, and INVALID_ARGUMENT (the format, or a zero byte in the text). */
 QUERN_API quern_result quern_string_append_print(quern_string *string, const char *format, ...)
     QUERN__FORMAT(2, 3);
 

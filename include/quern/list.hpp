@@ -23,6 +23,7 @@
 #include <quern/quern.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
@@ -76,8 +77,8 @@ class string {
     /** Appends a text. Errors: as quern_string_append_bytes. */
     QUERN__CPP_NODISCARD quern_result append(std::string_view text)
     {
-        return quern::check(
-            quern_string_append_bytes(&raw_, text.data(), static_cast<uint32_t>(text.size())));
+        if (text.empty()) return QUERN_OK;
+        return quern::check(quern_string_append_bytes(&raw_, text.data(), count_of(text)));
     }
     /** Makes the string empty and releases its memory. */
     void clear() noexcept { quern_string_free(&raw_); }
@@ -85,18 +86,27 @@ class string {
     quern_string *raw() noexcept { return &raw_; }
 
     /** Compares texts. */
+    friend bool operator==(const string &a, const string &b) noexcept { return a.view() == b.view(); }
+    /** Compares texts. */
+    friend bool operator!=(const string &a, const string &b) noexcept { return a.view() != b.view(); }
+    /** Compares texts. */
     friend bool operator==(const string &a, std::string_view b) noexcept { return a.view() == b; }
     /** Compares texts. */
     friend bool operator!=(const string &a, std::string_view b) noexcept { return a.view() != b; }
 
   private:
+    /* A text that is too long for 32 bits is too long for a string, too, and is refused. */
+    static uint32_t count_of(std::string_view text) noexcept
+    {
+        return text.size() < UINT32_MAX ? static_cast<uint32_t>(text.size()) : UINT32_MAX;
+    }
     quern_result set(std::string_view text)
     {
         if (text.empty()) {
             quern_list_clear(&raw_.list);
             return QUERN_OK;
         }
-        return quern_string_set_bytes(&raw_, text.data(), static_cast<uint32_t>(text.size()));
+        return quern_string_set_bytes(&raw_, text.data(), count_of(text));
     }
 
     quern_string raw_{};
@@ -177,14 +187,16 @@ template <typename T> class list {
         if (first == nullptr && raw_.count > 0) (void)quern::check(QUERN_ERROR_OUT_OF_MEMORY);
         return {first, first != nullptr ? raw_.count : 0};
     }
-    /** Replaces an element. Errors: INVALID_ARGUMENT (index), OUT_OF_MEMORY. */
+    /** Replaces an element. The new one may be an element of the list itself. Errors: INVALID_ARGUMENT (index),
+     * OUT_OF_MEMORY. */
     QUERN__CPP_NODISCARD quern_result set(uint32_t i, const T &item)
     {
+        T copy(item); /* a share that another thread gives up may be the last one */
         T *const first = i < raw_.count ? static_cast<T *>(quern_list_write(&raw_, element)) : nullptr;
         if (first == nullptr)
             return quern::check(i < raw_.count ? QUERN_ERROR_OUT_OF_MEMORY
                                                : quern_list_remove(&raw_, element, i, 1));
-        first[i] = item;
+        first[i] = std::move(copy);
         return QUERN_OK;
     }
     /** Appends an element. Errors: as quern_list_push. */

@@ -5,6 +5,7 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,4 +193,63 @@ Test(list_frames, frames_are_those_of_the_model_at_each_thread_count)
     static const uint32_t thread_counts[] = {0, 1, 2, 3, 8};
     for (uint32_t i = 0; i < sizeof thread_counts / sizeof *thread_counts; i++)
         run_at(thread_counts[i]);
+}
+
+/* ------------------------------------------------------------------------------------- places of events */
+
+enum { FOUND_EVENTS = 40 };
+
+static quern_event found_event;
+static quern_event_reader *found_reader;
+
+/* Sets lists in the places of the events, which are empty also if the memory had other events before. */
+static void find(quern_context *context, const quern_view *view)
+{
+    quern_emitter *emitter = quern_context_emitter(context, found_event);
+    for (uint32_t i = 0; i < FOUND_EVENTS; i++) {
+        uint32_t some = 1;
+        bag *it = i % 2 == 0 ? QUERN_EMIT(emitter, bag) : QUERN_EMIT_SOME(emitter, 1, &some, bag);
+        cr_assert_not_null(it);
+        cr_assert_eq(it->items.list.count + it->label.list.count + it->names.list.count, 0u);
+        must(quern_string_print(&it->label, "found %u", i));
+        must(QUERN_LIST_PUSH(&it->items, bag_item, {.kind = i}));
+    }
+    (void)view;
+}
+
+static void read_found(void)
+{
+    quern_event_block block;
+    uint32_t count = 0;
+    while (quern_event_reader_next(found_reader, &block))
+        for (uint32_t i = 0; i < block.count; i++, count++) {
+            const bag *it = (const bag *)block.values + i;
+            char label[16];
+            snprintf(label, sizeof label, "found %u", count);
+            cr_assert_str_eq(quern_string_text(&it->label), label);
+            cr_assert_eq(it->items.items[0].kind, count);
+        }
+    cr_assert_eq(count, (uint32_t)FOUND_EVENTS);
+}
+
+Test(list_frames, places_of_events_have_empty_lists)
+{
+    quern_event_def def = {
+        .name = "found", .type_name = "bag", .size_bytes = sizeof(bag), .alignment_bytes = 8};
+    quern_schedule *schedule;
+    memcpy(def.fields, bag_def.fields, sizeof def.fields);
+    world = setup_world();
+    must(quern_event_register(world, &def, &found_event));
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = found_event, .name = "reader"},
+                                   &found_reader));
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_schedule_add_system(
+        schedule, &(quern_system_def){.name = "find", .run = find, .emits = {found_event}}, NULL));
+    for (uint32_t frame = 0; frame < 5; frame++) {
+        must(quern_schedule_run(schedule, NULL, 0));
+        read_found();
+    }
+    quern_schedule_destroy(schedule);
+    quern_event_reader_destroy(found_reader);
+    close_valid_world();
 }

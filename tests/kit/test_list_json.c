@@ -105,3 +105,30 @@ Test(list_json, json_changes_a_value_or_leaves_it)
     cr_assert_eq(bag_of(entity)->scores.list.count, 2u);
     cr_assert_str_eq(quern_string_text(&bag_of(other)->label), "a \"label\"");
 }
+
+enum { MODEST_BYTES = 8192, WRONG_COUNT = 1000 };
+
+/* Allocates like the default allocator, but no large block. */
+static void *allocate_modestly(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    const quern_allocator usual = quern_allocator_default();
+    (void)user_data;
+    return size_bytes <= MODEST_BYTES ? usual.allocate(usual.user_data, size_bytes, alignment_bytes) : NULL;
+}
+
+Test(list_json, elements_need_memory_when_they_are_read)
+{
+    const quern_allocator usual = quern_allocator_default();
+    const quern_allocator modest = {allocate_modestly, usual.release, usual.user_data};
+    must(quern_lists_set_allocator(&modest)); /* no list has elements yet */
+    const quern_entity entity = setup_entity(world);
+    must(quern_entity_add(world, entity, bag_id, NULL));
+    quern_type_info type;
+    must(quern_component_get_info(world, bag_id, &type));
+    static char wrong[WRONG_COUNT * 2 + 32] = "{\"items\": [{}";
+    for (uint32_t i = 0; i < WRONG_COUNT; i++)
+        strcat(wrong, ",5");
+    strcat(wrong, "]}");
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_json_read_value(world, &type, bag_of(entity), wrong, strlen(wrong), NULL));
+}

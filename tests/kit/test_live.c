@@ -464,6 +464,15 @@ Test(live, two_definitions_of_one_type_are_refused)
                       "component 'Place' has another definition in module 'game'");
 }
 
+Test(live, elements_without_fields_are_another_definition)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    put(game, "bare");
+    update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH,
+                      "component 'Pack' has another definition in module 'game'");
+}
+
 Test(live, files_that_are_no_modules_are_refused)
 {
     cr_expect_eq(quern_live_add(live, game, NULL), QUERN_ERROR_IO); /* there is no file */

@@ -230,6 +230,57 @@ Test(list_bytes, a_number_that_does_not_fit_is_refused)
     quern_world_destroy(world);
 }
 
+typedef struct team {
+    uint32_t number;
+    QUERN_LIST(quern_entity) members[2];
+} team;
+
+/* Registers a resource and a component with some lists of handles. */
+static void register_teams(quern_world *world, uint32_t list_count, const team *usual,
+                           quern_resource *out_resource, quern_component *out_component)
+{
+    static const quern_element handle = {.type = QUERN_FIELD_ENTITY};
+    const quern_field fields[] = {
+        QUERN_FIELD(team, number),
+        {.name = "members",
+         .type = QUERN_FIELD_LIST,
+         .offset_bytes = offsetof(team, members),
+         .count = list_count,
+         .element = &handle},
+    };
+    quern_resource_def resource = {
+        .name = "team", .size_bytes = sizeof(team), .alignment_bytes = 8, .value = usual};
+    quern_component_def component = {
+        .name = "team", .size_bytes = sizeof(team), .alignment_bytes = 8, .default_value = usual};
+    memcpy(resource.fields, fields, sizeof fields);
+    memcpy(component.fields, fields, sizeof fields);
+    must(quern_resource_register(world, &resource, out_resource));
+    must(quern_component_register(world, &component, out_component));
+}
+
+Test(list_bytes, lists_that_the_archive_does_not_have_keep_their_handles)
+{
+    quern_resource resource;
+    quern_component component;
+    const quern_entity known = setup_entity(to);
+    team usual = {0}, saved = {0};
+    must(QUERN_LIST_PUSH(&usual.members[1], quern_entity, known));
+    must(QUERN_LIST_PUSH(&saved.members[0], quern_entity, units[3]));
+    register_teams(from, 1, NULL, &resource, &component);
+    quern_list_copy(&((team *)quern_resource_get(from, resource))->members[0].list, &saved.members[0].list);
+    must(quern_entity_add(from, units[5], component, &saved));
+    register_teams(to, 2, &usual, &resource, &component);
+    must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    must(load(to));
+    const team *found[] = {quern_resource_get(to, resource), quern_entity_get(to, loaded[5], component)};
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(found[i]->members[0].items[0].bits, loaded[3].bits);
+        cr_assert_eq(found[i]->members[1].items[0].bits, known.bits, "of value %u", i);
+    }
+    quern_list_free(&usual.members[1].list);
+    quern_list_free(&saved.members[0].list);
+}
+
 static void migrate_bags(void *user_data, void *targets, const void *sources, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -376,6 +427,43 @@ Test(list_bytes, elements_must_be_as_many_as_the_counts_say)
         must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
     }
     must(load(to));
+}
+
+enum { MODEST_BYTES = 16 << 20 };
+
+/* Allocates like the default allocator, but no large block. */
+static void *allocate_modestly(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    const quern_allocator usual = quern_allocator_default();
+    (void)user_data;
+    return size_bytes <= MODEST_BYTES ? usual.allocate(usual.user_data, size_bytes, alignment_bytes) : NULL;
+}
+
+/* Finds a text in the archive, where it is last, and returns its address. */
+static char *find_text(const char *text)
+{
+    for (size_t at = bytes.size_bytes - strlen(text); at > 0; at--)
+        if (memcmp((char *)bytes.bytes + at, text, strlen(text)) == 0) return (char *)bytes.bytes + at;
+    cr_assert_fail("the text '%s' is not in the archive", text);
+    return NULL;
+}
+
+Test(list_bytes, a_resource_has_no_more_lists_than_the_archive_can_have)
+{
+    const quern_allocator usual = quern_allocator_default();
+    quern_world *world;
+    must(quern_world_create(
+        &(quern_world_def){.allocator = {allocate_modestly, usual.release, usual.user_data}}, &world));
+    must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    const uint32_t count = 0x0FFFFFF0, size_bytes = 0xFFFFFFF8;
+    char *name = find_text("\5chest"), *field = find_text("friends") + strlen("friends");
+    cr_assert_gt(field, name);
+    memcpy(name - sizeof(quern__type_section) + offsetof(quern__type_section, size_bytes), &size_bytes,
+           sizeof size_bytes);
+    memcpy(field + 2 * sizeof(uint32_t), &count, sizeof count); /* after its type and offset */
+    reseal(bytes.bytes, bytes.size_bytes);
+    must_refuse(BAD_ARCHIVE, world, load(world));
+    quern_world_destroy(world);
 }
 
 Test(list_bytes, failing_memory_changes_nothing)

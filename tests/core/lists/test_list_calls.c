@@ -212,6 +212,8 @@ Test(list_calls, wrong_calls_are_refused)
     must_refuse(INVALID_ARGUMENT, NULL, quern_string_set_bytes(&text, "a\0b", 3));
     must_refuse(NULL_ARGUMENT, NULL, quern_string_set(&text, NULL));
     must_refuse(NULL_ARGUMENT, NULL, quern_string_print(NULL, "x"));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_string_print(&text, "a%cb", 0));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_string_append_print(&text, "%400d%c", 1, 0));
     cr_assert_null(quern_list_write(&text.list, 4));
     assert_ints(&list, 0, 1, 2);
     cr_assert_str_eq(quern_string_text(&text), "text");

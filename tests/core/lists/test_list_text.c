@@ -127,6 +127,26 @@ Test(list_text, wrong_paths_and_texts_are_refused)
                     quern_entity_set_text(world, entity, wrong[i][0], wrong[i][1]));
 }
 
+Test(list_text, elements_of_a_list_that_is_read_only_cannot_be_set)
+{
+    quern_component_def def = bag_def;
+    quern_component id;
+    def.name = "shown";
+    for (uint32_t i = 0; i < 6; i++)
+        def.fields[i].is_read_only = true;
+    must(quern_component_register(world, &def, &id));
+    const quern_entity entity = filled_entity();
+    must(quern_entity_add(world, entity, id, bag_of(entity)));
+    static const char *const paths[] = {"shown.items[1].count", "shown.scores[0]", "shown.scores",
+                                        "shown.names[0]",       "shown.label",     "shown.friends[0]"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, paths[i], "[]"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, "shown.scores[0]", "1"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, "shown.names[0]", "x"));
+    assert_text(entity, "shown.scores", "[1, 2.5]");
+    assert_text(entity, "shown.names[0]", "Ann");
+}
+
 Test(list_text, without_memory_nothing_is_set)
 {
     const quern_entity entity = filled_entity(), other = setup_entity(world);

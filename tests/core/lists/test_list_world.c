@@ -288,6 +288,58 @@ Test(list_world, provisional_handles_in_lists_are_replaced)
     cr_assert_eq(found->friends.items[0].bits, target.bits);
 }
 
+Test(list_world, replacing_provisional_handles_needs_no_memory)
+{
+    bag it = {0};
+    const quern_entity target = entity_with(NULL);
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, target, made));
+    must(QUERN_LIST_PUSH(&it.items, bag_item, {.owner = made}));
+    must(quern_commands_set(commands, target, bag_id, &it));
+    failing_allocator_fail_from(memory, 1);
+    must(quern_world_flush(world));
+    failing_allocator_heal(memory);
+    bag_free(&it);
+    const bag *found = bag_of(target);
+    cr_assert(quern_entity_is_alive(world, found->friends.items[1]));
+    cr_assert_eq(found->items.items[0].owner.bits, found->friends.items[1].bits);
+}
+
+Test(list_world, a_value_with_provisional_handles_is_recorded_if_there_is_memory)
+{
+    bag it = filled("not recorded");
+    const quern_entity target = entity_with(NULL);
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, target, made));
+    failing_allocator_fail_from(memory, 1);
+    must_refuse(OUT_OF_MEMORY, NULL, quern_commands_set(commands, target, bag_id, &it));
+    failing_allocator_heal(memory);
+    bag_free(&it);
+    cr_assert_eq(quern_world_flush(world), QUERN_ERROR_OUT_OF_MEMORY);
+    cr_assert_eq(bag_of(target)->friends.list.count, 0u);
+}
+
+Test(list_world, a_handle_that_stays_provisional_is_reported)
+{
+    captured_reports reports;
+    bag it = {0};
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, made));
+    (void)record_entity_with(commands, &bag_id, (const void *const[]){&it}, 1);
+    capture_reports(&reports);
+    failing_allocator_fail_from(memory, 1);
+    must(quern_world_flush(world));
+    failing_allocator_heal(memory);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
+    bag_free(&it);
+    cr_assert_eq(reports.log_count, 1u);
+    if (quern_has_checks()) cr_assert_eq(reports.assert_count, 1u);
+}
+
 Test(list_world, provisional_handles_outside_of_commands_are_refused)
 {
     bag it = {0};

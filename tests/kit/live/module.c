@@ -9,6 +9,7 @@
  *   refusing  load registers and adds, and then fails
  *   circular  the systems' order has a circle
  *   twice     load registers a type in two ways
+ *   bare      the same, with a list that has elements without fields
  *   other     another module: shares Place, has a system of its own
  *   foreign   shares a Place of another layout
  *   newer     brings the type Fresh
@@ -41,6 +42,7 @@
 #define user     14
 #define pair     15
 #define turned   16
+#define bare     17
 
 #if LIVE_VARIANT != empty
 
@@ -260,6 +262,29 @@ static quern_result add_systems(quern_schedule *schedule)
     return LIVE_VARIANT != leaner ? quern_schedule_add_system(schedule, &counted, NULL) : QUERN_OK;
 }
 
+#if LIVE_VARIANT == bare
+typedef struct Ware {
+    int32_t kind, count;
+} Ware;
+
+typedef struct Pack {
+    QUERN_LIST(Ware) wares;
+} Pack;
+
+/* Registers a type with the description of its elements, and without. */
+static quern_result register_twice(quern_world *world)
+{
+    quern_component_def def = {QUERN_TYPE(Pack),
+                               .fields = {QUERN_LIST_FIELD(Pack, wares, Ware, kind, count)}};
+    quern_component pack;
+    QUERN_TRY(quern_component_register(world, &def, &pack));
+    quern_element element = *def.fields[0].element;
+    element.fields = NULL;
+    def.fields[0].element = &element;
+    return quern_component_register(world, &def, &pack);
+}
+#endif
+
 static quern_result load(quern_live_module *module)
 {
     QUERN_TRY(register_types(module));
@@ -268,6 +293,9 @@ static quern_result load(quern_live_module *module)
     QUERN_TRY(add_systems(module->schedule));
     if (LIVE_VARIANT == refusing)
         return quern_error_set(QUERN_ERROR_UNAVAILABLE, "the module needs another planet");
+#if LIVE_VARIANT == bare
+    QUERN_TRY(register_twice(module->world));
+#endif
     return LIVE_VARIANT == twice ? QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, x)
                                  : QUERN_OK;
 }

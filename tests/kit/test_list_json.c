@@ -5,6 +5,7 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Lists as JSON. */
@@ -125,10 +126,11 @@ Test(list_json, elements_need_memory_when_they_are_read)
     must(quern_entity_add(world, entity, bag_id, NULL));
     quern_type_info type;
     must(quern_component_get_info(world, bag_id, &type));
-    static char wrong[WRONG_COUNT * 2 + 32] = "{\"items\": [{}";
+    static char wrong[WRONG_COUNT * 2 + 32];
+    int bytes = snprintf(wrong, sizeof wrong, "{\"items\": [{}");
     for (uint32_t i = 0; i < WRONG_COUNT; i++)
-        strcat(wrong, ",5");
-    strcat(wrong, "]}");
+        bytes += snprintf(wrong + bytes, sizeof wrong - (size_t)bytes, ",5");
+    snprintf(wrong + bytes, sizeof wrong - (size_t)bytes, "]}");
     must_refuse(INVALID_ARGUMENT, world,
                 quern_json_read_value(world, &type, bag_of(entity), wrong, strlen(wrong), NULL));
 }

@@ -288,7 +288,7 @@ quern_result quern_list_remove(quern_list *list, uint32_t element, uint32_t inde
 }
 
 /* Gives the list a block of its own. */
-static quern_result unshare(quern_list *list, uint32_t element, const char *function)
+static quern_result own_alone(quern_list *list, uint32_t element, const char *function)
 {
     return list->count > 0 ? change_list(list, &(list_change){.element = element}, function) : QUERN_OK;
 }
@@ -297,7 +297,7 @@ quern_result quern_list_remove_swap(quern_list *list, uint32_t element, uint32_t
 {
     quern_result result = check_element(list, element, __func__);
     if (result == QUERN_OK) result = check_range(list, index, 1, __func__);
-    if (result == QUERN_OK) result = unshare(list, element, __func__);
+    if (result == QUERN_OK) result = own_alone(list, element, __func__);
     if (result != QUERN_OK) return result;
     const size_t size_bytes = quern__list_element_bytes(element);
     char *items = items_of(quern__list_block_of(list));
@@ -314,7 +314,7 @@ quern_result quern_list_pop(quern_list *list, uint32_t element, void *out_item)
     if (result == QUERN_OK && list->count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the list is empty: test its count before",
                            __func__);
-    if (result == QUERN_OK) result = unshare(list, element, __func__);
+    if (result == QUERN_OK) result = own_alone(list, element, __func__);
     if (result != QUERN_OK) return result;
     const size_t size_bytes = quern__list_element_bytes(element);
     char *last = items_of(quern__list_block_of(list)) + (list->count - 1) * size_bytes;
@@ -350,7 +350,7 @@ quern_result quern_list_reserve(quern_list *list, uint32_t element, uint32_t cou
 void *quern_list_write(quern_list *list, uint32_t element)
 {
     if (check_element(list, element, __func__) != QUERN_OK || list->count == 0 ||
-        unshare(list, element, __func__) != QUERN_OK)
+        own_alone(list, element, __func__) != QUERN_OK)
         return NULL;
     return items_of(quern__list_block_of(list));
 }

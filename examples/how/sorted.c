@@ -60,9 +60,12 @@ static void print_by_letter(quern_world *world, const Game *game)
                                  .order_by = {.component = game->sprite, .compare = by_letter}};
     QUERN_MUST(quern_query_create(world, &def, &query));
     quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        for (uint32_t i = 0; i < it.view.count; i++)
-            printf("%c", QUERN_COLUMN(&it.view, 0, const Sprite)[i].letter);
+    while (quern_query_next(&it)) {
+        const Sprite *sprites = QUERN_COLUMN(&it.view, 0, const Sprite);
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
+            printf("%c", sprites[i].letter);
+    }
     printf("\n");
     quern_query_destroy(query);
 }

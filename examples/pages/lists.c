@@ -25,8 +25,9 @@ static void check(quern_result result)
 static void gather(quern_context *context, const quern_view *view)
 {
     Bag *bags = QUERN_COLUMN(view, 0, Bag);
+    const uint32_t count = view->count;
     (void)context;
-    for (uint32_t i = 0; i < view->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         check(QUERN_LIST_PUSH(&bags[i].items, Item, {.kind = 7, .count = i + 1}));
         check(quern_string_print(&bags[i].label, "%u items", bags[i].items.list.count));
     }

@@ -87,7 +87,8 @@ static void count_view(Map *map, const quern_view *view)
     const Position *positions = QUERN_COLUMN(view, 0, const Position);
     const Velocity *velocities = QUERN_COLUMN(view, 1, const Velocity);
     const bool are_hunters = quern_view_has(view, 2);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t agent_count = view->count;
+    for (uint32_t i = 0; i < agent_count; i++) {
         const float x = (positions[i].x - map->left) / map->dot_size,
                     y = (positions[i].y - map->top) / map->dot_size;
         if (x < 0 || y < 0 || x >= (float)(map->columns * DOT_COLUMNS) ||

@@ -96,7 +96,8 @@ static void draw(SDL_Renderer *renderer, View *view)
         const Velocity *velocities = QUERN_COLUMN(&it.view, 1, const Velocity);
         const Crowd *crowds = QUERN_COLUMN(&it.view, 2, const Crowd);
         const bool are_hunters = quern_view_has(&it.view, 3);
-        for (uint32_t i = 0; i < it.view.count; i++) {
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++) {
             const float part = fminf(crowds[i].weight / crowd_of_flock, 1.0f);
             draw_agent(view, positions[i], velocities[i], are_hunters ? hunter : mix(alone, in_flock, part),
                        are_hunters ? 1.8f * size : size);

@@ -94,7 +94,7 @@ expect_mistake("in the same order" "(void)query.each(app.jobs(), [](const Free &
 expect_accepted("quern::query<quern::up<Free *>, const Free *, Position> other(app);
   (void)other.each([](quern::up<Free *>, const Free *, const Position &) {});
   (void)other.each([](const quern_view &) {})")
-expect_mistake("the options with, without, any, disabled and changed"
+expect_mistake("the options with, without, any, disabled, changed"
                "app.add(\"x\", [](Position &, quern::others<const Free, quern::along>) {})")
 expect_mistake("by value" "(void)query.each(app.jobs(), [](Position) {})")
 expect_mistake("no reference" "app.add(\"a\", [](Position &) {}, quern::any<Tag &>{})")

@@ -44,7 +44,7 @@ quern_add_example(how_trees "" "^the sword is at 0, then behind 'belt'\nlevels b
                   "the fan likes 1, 'likes' is no hierarchy\n$")
 quern_add_example(how_rows "" "^best two: 705\n50 cells are hot\n8 sparks, the first of 50\nall scores: 4430\n"
                   "the score is 10\n1 sparks to hear\n50 cooled, 100 saved, 1 archetypes gone\n$")
-quern_add_example(how_sorted "" "^runeq\nthe first of team -1 greets 2 others\n" "\nenqru\nteam -1 has 3 members\n" "both have the value 0")
+quern_add_example(how_sorted "" "^runeq\nthe first of team -1 greets 2 others\n" "\nenqru\nteam -1 has 3 members\n" "both have the value -1")
 quern_add_example(how_tools "" "^goblin. .1.\n0 is the wind; a Hit has 4 bytes\n"
                   "alive; of another world; made by a command that is not applied yet\n0 1\n"
                   "one pass: yes, one waits for the other: yes\n" "the avatar is at 3; 8 bytes were compared\n$")

@@ -24,7 +24,7 @@ if (!existsSync(browserPath)) {
 const TALLEST = 6000 // pixels of a page, whatever is unfolded
 const check = (holds, what) => { if (!holds) throw new Error(what) }
 const until = async (what, holds) => {
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < 1200; i++) { // a minute: other tests may take the processors
     if (await holds()) return
     await new Promise(done => setTimeout(done, 50))
   }

@@ -492,7 +492,7 @@ static void call_matching(uint32_t type)
 
 static void call(void)
 {
-    const uint32_t kind = random_below(&dice, 40), type = random_below(&dice, TYPES);
+    const uint32_t kind = random_below(&dice, 42), type = random_below(&dice, TYPES);
     subject *it = pick();
     begin_change();
     if (kind < 8 || it == NULL) {
@@ -514,6 +514,10 @@ static void call(void)
         call_create_many();
     } else if (kind < 39) {
         call_matching(type);
+    } else if (kind < 41) {
+        must(quern_entity_clear(world, it->handle));
+        for (uint32_t t = 0; t < TYPES; t++)
+            take(it, t);
     } else {
         must(quern_world_remove_empty_archetypes(world, NULL));
     }

@@ -4,8 +4,8 @@
 #define QUERN_CORE_BASE_LIST_INTERNAL_H
 
 /* Blocks of lists (<quern/list.h>). A block is shared by the lists that are copies of each other. It is constant while
- * several lists share it: who changes a list needs a block of its own. So a copy needs no memory, which is what lets the
- * hooks of types copy lists: hooks cannot fail.
+ * several lists share it: a list gets a block of its own before it is changed. So a copy needs no memory, and the hooks of
+ * types, which cannot fail, can copy lists.
  *
  * Invariants: all lists that share a block have the same count. A list without a block has count 0. */
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Terms that name other entities than the row's: up-terms (definition, buffers of iterations, finding values,
  * rows), and terms by target (definition, the list of rows, views, calls). */
-#include "core/query/query_internal.h"
+#include "core/query/keys.h"
 
 #include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
@@ -492,16 +492,11 @@ static uint32_t find_match(const quern__query *query, const quern__archetype *ar
                                                                                           : UINT32_MAX;
 }
 
-/* Sort key of a row, by visiting order: match, chunk and row, from the highest bits to the lowest. */
-enum { ROW_BITS = 14, CHUNK_BITS = 32 };
-_Static_assert(QUERN__CHUNK_BYTES / sizeof(quern_entity) <= 1 << ROW_BITS, "rows of a chunk");
-_Static_assert(QUERN_MAX_ARCHETYPES <= 1 << 17, "matches of a query");
-
+/* Sort key of a row: its position in visiting order. */
 static uint64_t make_key(uint32_t match, const quern__run_shape *shape, uintptr_t location)
 {
-    return (uint64_t)match << (CHUNK_BITS + ROW_BITS) |
-           (uint64_t)quern__chunk_index_at(shape, location) << ROW_BITS |
-           quern__location_row(shape, location);
+    return quern__position_make(match, quern__chunk_index_at(shape, location),
+                                quern__location_row(shape, location));
 }
 
 /* Writes the sort keys of the target's sources, if their archetypes match. Precondition: the memory is
@@ -580,9 +575,9 @@ quern_result quern__target_list(const quern__query *query)
             it->ranges.items[it->ranges.count - 1].count++;
         else
             it->ranges.items[it->ranges.count++] =
-                (quern__target_range){.match = (uint32_t)(key >> (CHUNK_BITS + ROW_BITS)),
-                                      .chunk_index = (uint32_t)(key >> ROW_BITS),
-                                      .first_row = (uint16_t)(key & ((1 << ROW_BITS) - 1)),
+                (quern__target_range){.match = quern__position_match(key),
+                                      .chunk_index = quern__position_chunk(key),
+                                      .first_row = (uint16_t)quern__position_row(key),
                                       .count = 1};
         next = key + 1;
     }

@@ -505,7 +505,7 @@ static bool apply_sweep(const option_parser *parser)
     if (options->forecast_counts.count == 0) add_powers(&options->forecast_counts, SWEEP_THREADS);
     if (options->workloads.count == 0)
         for (uint32_t i = 0; i < parser->suite->sweep_count; i++)
-            if (!add_workload(parser, (char *)(uintptr_t)parser->suite->sweep[i])) return false;
+            if (!add_name(parser, "--sweep", &options->workloads, parser->suite->sweep[i])) return false;
     return true;
 }
 

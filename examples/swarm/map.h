@@ -4,8 +4,8 @@
 #define SWARM_MAP_H
 
 /* A part of the world as a picture of characters: a dot for each place with agents, bright where prey fly as a flock, arrows
- * that show where to, and diamonds for hunters. Shades differ in lightness, and hunters in shape, so that readers who cannot
- * tell red from green see all of it, and terminals without colours show most of it. */
+ * that show where to, and diamonds for hunters. Shades differ in lightness, and hunters in shape: the picture needs no reader
+ * to tell red from green, and terminals without colours show most of it. */
 
 #include "simulation.h"
 #include "terminal.h"

@@ -242,17 +242,23 @@ static quern_result check_range(const quern_list *list, uint32_t index, uint32_t
                        index, count, list->count);
 }
 
-quern_result quern_list_insert(quern_list *list, uint32_t element, uint32_t index, const void *items,
-                               uint32_t count)
+static quern_result insert(quern_list *list, uint32_t element, uint32_t index, const void *items,
+                           uint32_t count, const char *function)
 {
-    const quern_result result = check_element(list, element, __func__);
+    const quern_result result = check_element(list, element, function);
     if (result != QUERN_OK) return result;
     const uint32_t at = index == QUERN_LIST_END_OF_LIST ? list->count : index;
-    const quern_result range = check_range(list, at, 0, __func__);
+    const quern_result range = check_range(list, at, 0, function);
     if (range != QUERN_OK || count == 0) return range;
     return change_list(
         list, &(list_change){.element = element, .index = at, .items = items, .inserted_count = count},
-        __func__);
+        function);
+}
+
+quern_result quern_list_insert(quern_list *list, uint32_t element, uint32_t index, const void *items,
+                               uint32_t count)
+{
+    return insert(list, element, index, items, count, __func__);
 }
 
 quern_result quern_list_push(quern_list *list, uint32_t element, const void *item)
@@ -275,7 +281,7 @@ quern_result quern_list_push(quern_list *list, uint32_t element, const void *ite
         list->count++;
         return QUERN_OK;
     }
-    return quern__in_call(quern_list_insert(list, element, QUERN_LIST_END_OF_LIST, item, 1), __func__);
+    return insert(list, element, QUERN_LIST_END_OF_LIST, item, 1, __func__);
 }
 
 quern_result quern_list_remove(quern_list *list, uint32_t element, uint32_t index, uint32_t count)

@@ -102,11 +102,16 @@ quern_result quern__key_field_resolve(quern__key_field *field, const quern__stor
         uint32_t i = 0;
         while (i < type->field_count && strcmp(type->fields[i].name, name) != 0)
             i++;
-        if (i == type->field_count)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "component '%s' has no described field '%s': list it in the fields of its "
-                               "definition, or give offset_bytes and type of the field instead of its name",
-                               type->name, name);
+        if (i == type->field_count) {
+            quern_suggestion suggestion = {0};
+            for (i = 0; i < type->field_count; i++)
+                quern_suggestion_offer(&suggestion, name, strlen(name), type->fields[i].name);
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "component '%s' has no described field '%s': list it in the fields of its "
+                "definition, or give offset_bytes and type of the field instead of its name%s",
+                type->name, name, suggestion.text);
+        }
         if (type->fields[i].count > 1 || type->fields[i].type > QUERN_FIELD_ENTITY)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,

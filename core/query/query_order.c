@@ -103,7 +103,7 @@ static quern_result set_field(quern__query *query, const quern_order *def, quern
         if (result != QUERN_OK) return result;
         memcpy(field->name, def->field, strlen(def->field) + 1);
     }
-    return quern__message_add_element(quern__key_field_resolve(field, query->storage), "order_by", 0);
+    return quern__in_call(quern__key_field_resolve(field, query->storage), "order_by");
 }
 
 bool quern__order_is_empty(const quern_order *def)

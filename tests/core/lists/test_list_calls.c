@@ -205,6 +205,7 @@ Test(list_calls, wrong_calls_are_refused)
     must_refuse(INVALID_ARGUMENT, NULL, QUERN_LIST_REMOVE(&list, 4, 0));
     must_refuse(INVALID_ARGUMENT, NULL, QUERN_LIST_REMOVE_SWAP(&list, 3));
     must_refuse(INVALID_ARGUMENT, NULL, quern_list_push(&list.list, 8, &(double){1}));
+    cr_expect_not_null(strstr(quern_error_message(), "quern_list_push: "), "%s", quern_error_message());
     must_refuse(INVALID_ARGUMENT, NULL, quern_list_push(&text.list, 1, "x"));
     must_refuse(INVALID_ARGUMENT, NULL, quern_list_resize(&list.list, 0, 3));
     must_refuse(INVALID_ARGUMENT, NULL, QUERN_LIST_RESIZE(&list, QUERN_MAX_LIST_BYTES / 4 + 1));

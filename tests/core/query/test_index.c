@@ -104,6 +104,22 @@ Test(index, unique_index_refuses_doubles)
     quern_index_destroy(unique);
 }
 
+Test(index, a_field_with_another_name_is_suggested)
+{
+    quern_index *made;
+    quern_query *query;
+    const quern_query_def def = {.terms = {quern_term_read(scene.unit)},
+                                 .order_by = {.component = scene.unit, .field = "deth"}};
+    must_refuse(
+        INVALID_ARGUMENT, world,
+        quern_index_create(world, &(quern_index_def){.component = scene.unit, .field = "tema"}, &made));
+    cr_expect_not_null(strstr(quern_error_message(), "did you mean 'team'?"), "%s", quern_error_message());
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
+    cr_expect_not_null(strstr(quern_error_message(), "quern_query_create: order_by: component 'unit'"),
+                       "%s", quern_error_message());
+    cr_expect_not_null(strstr(quern_error_message(), "did you mean 'depth'?"));
+}
+
 Test(index, definitions_are_checked)
 {
     quern_index *made;

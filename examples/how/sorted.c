@@ -26,8 +26,8 @@ static void draw(quern_context *context, const quern_view *view)
 {
     (void)view; /* the system has no rows of its own */
     quern_query_iterator it = quern_context_query(context, 0);
-    while (quern_query_next(
-        &it)) { /* mostly one row: those that follow each other in the order and in memory */
+    /* a view has rows that follow each other in the order and in memory: mostly one */
+    while (quern_query_next(&it)) {
         const Sprite *sprites = QUERN_COLUMN(&it.view, 0, const Sprite);
         const uint32_t count = it.view.count;
         for (uint32_t i = 0; i < count; i++)

@@ -15,18 +15,20 @@
 # run none of their code, such as those of sources and documents (see house.cmake).
 set(quern_known_labels threaded optimised stress)
 
-# The longest tests start first, so that at the end no processor waits for one of them.
+# The longest tests start first, so that at the end no processor waits for one of them. ctest takes as many tests at a
+# time as there are processors, also such with threads: two of them at a time need three fifths of the time of one after
+# the other, since most of their time is spent in the model with which they compare.
 set(quern_long_tests
-    test_netplay_simulation test_every bench test_bulk_random test_frame_failure test_determinism test_event_flow
-    test_graph_nested stress_jobs test_levels test_reaction_memory bench_report grid swarm test_sync keep)
+    cpp_mistakes_c++ cpp_mistakes_clang++ types_are_refused library_32bit library_portable headers_strict one_file
+    test_netplay_simulation test_netplay_joins test_every bench bench_report inspect_large_page inspect_page ranks
+    stress_inspect stress_jobs live_cpp test_bulk_random test_frame_failure test_determinism test_restart
+    test_related_failure test_grid_random test_allocation_failure test_random_relations test_history_frames
+    test_event_flow test_graph_nested test_levels test_reaction_memory grid swarm test_sync keep models)
 
 # Criterion reports success although a leak is found when the process ends. So tests also fail by the messages of
 # sanitizers.
 function(quern_guard_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${quern_test_environment}" TIMEOUT 600)
-  if(name IN_LIST quern_long_tests)
-    set_tests_properties(${name} PROPERTIES COST 10)
-  endif()
   if(QUERN_SANITIZE)
     set_tests_properties(
       ${name} PROPERTIES FAIL_REGULAR_EXPRESSION "(ERROR|WARNING): [A-Za-z]+Sanitizer:|runtime error:")
@@ -41,14 +43,6 @@ function(quern_label_optimised name)
   set_property(TEST ${name} APPEND PROPERTY LABELS optimised)
   add_dependencies(quern_optimised_tests ${ARGN})
 endfunction()
-
-# ctest reserves two processors for a test with threads. Under a sanitizer it reserves one: most of the time is then
-# spent in the model with which the test compares, and two such tests at a time need 3/5 of the time of one after the
-# other.
-set(quern_threaded_processors 2)
-if(QUERN_SANITIZE)
-  set(quern_threaded_processors 1)
-endif()
 
 # quern_read_labels(SOURCE RESULT): sets RESULT to the list of the labels of a test program.
 function(quern_read_labels source result)
@@ -68,6 +62,14 @@ endfunction()
 include(CheckLinkerFlag)
 check_linker_flag(C -fuse-ld=mold QUERN_HAS_MOLD)
 
+# Most processor time of a build goes into the test programs themselves, which run only a few instructions outside of the
+# library and of the models (quern_test_support). With sanitizers, -O0 compiles them in two fifths of the time of -O1, and
+# in release builds -O1 in three fifths of that of -O3.
+set(quern_test_optimisation "")
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  set(quern_test_optimisation $<IF:$<BOOL:${QUERN_SANITIZE}>,-O0,$<$<NOT:$<CONFIG:Debug>>:-O1>>)
+endif()
+
 # quern_add_test(NAME SOURCE): adds a test program and a test of ctest, both with that name.
 function(quern_add_test name source)
   quern_read_labels(${source} labels)
@@ -78,6 +80,7 @@ function(quern_add_test name source)
   add_executable(${name} ${source})
   quern_configure_target(${name})
   quern_fix_floats(${name})
+  target_compile_options(${name} PRIVATE ${quern_test_optimisation})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE quern_test_support ${quern_test_libraries_${folder}} quern_static m)
   if(QUERN_HAS_MOLD)
@@ -88,9 +91,6 @@ function(quern_add_test name source)
   quern_guard_test(${name})
   if("optimised" IN_LIST labels)
     add_dependencies(quern_optimised_tests ${name})
-  endif()
-  if("threaded" IN_LIST labels)
-    set_tests_properties(${name} PROPERTIES PROCESSORS ${quern_threaded_processors})
   endif()
 endfunction()
 
@@ -123,7 +123,7 @@ endfunction()
 function(quern_add_program_test name target)
   if(TARGET ${target})
     add_test(NAME ${name} COMMAND ${ARGN})
-    set_tests_properties(${name} PROPERTIES LABELS threaded PROCESSORS ${quern_threaded_processors})
+    set_tests_properties(${name} PROPERTIES LABELS threaded)
     quern_label_optimised(${name} ${target})
     quern_guard_test(${name})
   endif()

@@ -37,6 +37,7 @@ quern_add_example(how_beside "" "^the crate is at 0, the barrel at 3.8\nbodies: 
                   "room 3: hash 033b6c310360667e\n$")
 quern_add_example(how_world "" "^knight: found, 90 points\n2 things, the first is 12\n" "x = 12.5\n")
 quern_add_example(how_systems "" "all points: 2\n" "two of three ghosts are near: 7 points\n" "explode: passed\n" "shuffled runs: equal\n$")
+quern_add_example(how_flow "" "frame 0: menu, 0 miners" "frame 90: playing, 3 miners" "frame 112: menu, 0 miners\n3 ways found\n$")
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")
 quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'Place'\n")
 quern_add_example(how_trees "" "^the sword is at 0, then behind 'belt'\nlevels below the hero: 3\n1 items, 73.5 kg in all\n"
@@ -134,7 +135,7 @@ endif()
 if(TARGET swarm)
   add_test(NAME hashes COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_hashes.sh ${PROJECT_SOURCE_DIR}
                                $<TARGET_FILE_DIR:swarm> "${CMAKE_EXECUTABLE_SUFFIX}" ${quern_test_launcher})
-  set_tests_properties(hashes PROPERTIES LABELS threaded PROCESSORS ${quern_threaded_processors})
+  set_tests_properties(hashes PROPERTIES LABELS threaded)
   quern_label_optimised(hashes ${quern_hash_programs})
   quern_guard_test(hashes)
   if(EMSCRIPTEN AND NOT QUERN_WASM_THREADS)

@@ -93,6 +93,11 @@ static void format_message(char message[MESSAGE_BYTES], const char *format, va_l
 QUERN__THREAD_LOCAL(char, quern__message_of_thread[MESSAGE_BYTES]);
 #define error_message QUERN__OF_THREAD(quern__message_of_thread)
 
+uint64_t quern_clock_ns(void)
+{
+    return quern__clock_ns();
+}
+
 const char *quern_error_message(void)
 {
     return error_message;

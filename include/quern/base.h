@@ -140,6 +140,10 @@ QUERN_API const char *quern_error_message(void);
 /** Clears the message of this thread: quern_error_message then returns "". Threads: any. */
 QUERN_API void quern_error_clear(void);
 
+/** Returns the time of the system's monotonic clock in nanoseconds, from an unspecified start. Results of frames must not
+ * depend on it. Threads: any. */
+QUERN_API uint64_t quern_clock_ns(void);
+
 /** Sets the message of this thread, formatted as by printf, and returns `result`. For libraries that are
  * built on Quern and report failures in the same way. Threads: any. */
 QUERN_API quern_result quern_error_set(quern_result result, const char *format, ...) QUERN__FORMAT(2, 3);

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+#include <quern/kit/states.h>
+
+#include "tests/support/effort.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* States: which systems run in which frame and in which order, entities of a state, saved worlds and refused calls. Each
+ * system writes one letter of a log per run: l and e with the digit of the state that is left or entered, s with that of the
+ * state in which it runs. */
+
+enum { MENU, PLAYING, PAUSED, STATE_COUNT };
+
+static const char *const names[STATE_COUNT] = {"menu", "playing", "paused"};
+
+typedef struct scene {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_jobs *jobs;
+    quern_states *states;
+    quern_resource log;
+    uint32_t wanted; /* state that the system "choose" sets, or QUERN_NO_STATE */
+    bool restarts;
+} scene;
+
+typedef struct letters {
+    char text[64];
+} letters;
+
+typedef struct writer {
+    scene *owner;
+    char letters[3];
+} writer;
+
+static writer writers[3 * STATE_COUNT];
+
+static void write_letters(quern_context *context, const quern_view *view)
+{
+    const writer *own = quern_context_user_data(context);
+    letters *log = quern_context_resource_write(context, own->owner->log);
+    (void)view;
+    cr_assert_lt(strlen(log->text) + 2, sizeof log->text);
+    strcat(log->text, own->letters);
+}
+
+static void choose(quern_context *context, const quern_view *view)
+{
+    const scene *s = quern_context_user_data(context);
+    (void)view;
+    if (s->wanted != QUERN_NO_STATE)
+        must(quern_context_set_state(context, s->states, s->wanted, s->restarts));
+}
+
+/* `one_phase`: all systems are in one phase. Otherwise they are in three, and are added against the order of a change. */
+static void open_scene(scene *s, bool one_phase, uint32_t thread_count)
+{
+    *s = (scene){.wanted = QUERN_NO_STATE};
+    must(quern_world_create(NULL, &s->world));
+    must(quern_resource_register(s->world,
+                                 &(quern_resource_def){.name = "log",
+                                                       .size_bytes = sizeof(letters),
+                                                       .fields = {QUERN_TEXT(letters, text)}},
+                                 &s->log));
+    if (thread_count > 0)
+        must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_count}, &s->jobs));
+    must(quern_states_create(s->world,
+                             &(quern_states_def){.name = "game", .states = {"menu", "playing", "paused"}},
+                             &s->states));
+    quern_schedule_def def = {.phases = {"first", "second", "third"}};
+    if (one_phase) def.phases[1] = def.phases[2] = NULL;
+    must(quern_schedule_create(s->world, &def, &s->schedule));
+    static const char *const prefixes[3] = {"", "enter ", "leave "};
+    for (uint32_t kind = 0; kind < 3; kind++)
+        for (uint32_t i = 0; i < STATE_COUNT; i++) {
+            char set[32], name[64];
+            snprintf(set, sizeof set, "%s%s", prefixes[kind], names[i]);
+            snprintf(name, sizeof name, "write %s", set);
+            writer *own = &writers[kind * STATE_COUNT + i];
+            *own = (writer){.owner = s, .letters = {"sel"[kind], (char)('0' + i)}};
+            must(quern_schedule_add_system(s->schedule,
+                                           &(quern_system_def){.name = name,
+                                                               .phase = one_phase ? 0 : 2 - kind,
+                                                               .run = write_letters,
+                                                               .resources = {{s->log, QUERN_ACCESS_WRITE}},
+                                                               .sets = {set},
+                                                               .user_data = own},
+                                           NULL));
+        }
+    must(quern_schedule_add_system(
+        s->schedule,
+        &(quern_system_def){.name = "choose",
+                            .run = choose,
+                            .resources = {{quern_states_resource(s->states), QUERN_ACCESS_WRITE}},
+                            .user_data = s},
+        NULL));
+    must(quern_states_add_systems(s->states, s->schedule, one_phase ? 0 : 1));
+}
+
+static void close_scene(scene *s)
+{
+    assert_valid(s->world);
+    quern_schedule_destroy(s->schedule);
+    quern_states_destroy(s->states);
+    quern_jobs_destroy(s->jobs);
+    quern_world_destroy(s->world);
+}
+
+/* Runs a frame and returns what it wrote. */
+static const char *frame(scene *s)
+{
+    letters *log = quern_resource_get(s->world, s->log);
+    log->text[0] = 0;
+    must(quern_schedule_run(s->schedule, s->jobs, 1));
+    return log->text;
+}
+
+static const char *frame_that_sets(scene *s, uint32_t wanted, bool restarts)
+{
+    s->wanted = wanted;
+    s->restarts = restarts;
+    const char *text = frame(s);
+    s->wanted = QUERN_NO_STATE;
+    return text;
+}
+
+TestSuite(states, .timeout = 60);
+
+/* ----------------------------------------------------------------------------------------- which systems run */
+
+Test(states, a_change_leaves_then_enters_then_runs)
+{
+    for (uint32_t k = 0; k < 8; k++) {
+        scene s;
+        open_scene(&s, k % 2 == 0, k / 2);
+        cr_assert_str_eq(frame(&s), "e0s0");
+        cr_assert_str_eq(frame(&s), "s0");
+        cr_assert_str_eq(frame_that_sets(&s, PLAYING, false), "s0");
+        cr_assert_str_eq(frame(&s), "l0e1s1");
+        cr_assert_eq(quern_states_get(s.states), PLAYING);
+        cr_assert_str_eq(frame(&s), "s1");
+        close_scene(&s);
+    }
+}
+
+Test(states, setting_the_current_state_changes_nothing_unless_it_restarts)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    (void)frame(&s);
+    cr_assert_str_eq(frame_that_sets(&s, MENU, false), "s0");
+    cr_assert_str_eq(frame_that_sets(&s, MENU, true), "s0");
+    cr_assert_str_eq(frame(&s), "l0e0s0");
+    cr_assert_str_eq(frame(&s), "s0");
+    close_scene(&s);
+}
+
+Test(states, the_program_sets_states_between_frames)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    must(quern_states_set(s.states, PAUSED));
+    cr_assert_str_eq(frame(&s), "e2s2");
+    must(quern_states_set(s.states, PLAYING));
+    must(quern_states_set(s.states, MENU));
+    cr_assert_eq(quern_states_get(s.states), MENU);
+    cr_assert_str_eq(frame(&s), "l2e0s0");
+    (void)frame_that_sets(&s, PLAYING, false);
+    must(quern_states_set(s.states, PAUSED));
+    cr_assert_str_eq(frame(&s), "l0e2s2");
+    close_scene(&s);
+}
+
+Test(states, an_index_that_does_not_exist_changes_nothing)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    (void)frame(&s);
+    must_refuse(INVALID_ARGUMENT, s.world, quern_resource_set_text(s.world, "game.next", "3"));
+    quern_state *state = quern_resource_get(s.world, quern_states_resource(s.states));
+    state->next = 7;
+    cr_assert_str_eq(frame(&s), "s0");
+    cr_assert_str_eq(frame(&s), "s0");
+    close_scene(&s);
+}
+
+Test(states, tools_set_a_state_by_its_name)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    (void)frame(&s);
+    must(quern_resource_set_text(s.world, "game.next", "paused"));
+    (void)frame(&s);
+    cr_assert_str_eq(frame(&s), "l0e2s2");
+    close_scene(&s);
+}
+
+/* ------------------------------------------------------------------------------------- entities of a state */
+
+Test(states, entities_of_a_state_are_destroyed_after_its_last_systems)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    quern_entity only, child, other;
+    must(quern_entity_create_with(s.world, (const quern_component[]){quern_states_tag(s.states, MENU)},
+                                  NULL, 1, &only));
+    must(quern_entity_create_with(s.world, (const quern_component[]){quern_states_tag(s.states, PLAYING)},
+                                  NULL, 1, &other));
+    must(quern_entity_create(s.world, &child));
+    must(quern_entity_relate(s.world, child, quern_world_parent(s.world), only));
+    (void)frame(&s);
+    (void)frame_that_sets(&s, PLAYING, false);
+    cr_assert(quern_entity_is_alive(s.world, only));
+    (void)frame(&s);
+    cr_assert_not(quern_entity_is_alive(s.world, only));
+    cr_assert_not(quern_entity_is_alive(s.world, child));
+    cr_assert(quern_entity_is_alive(s.world, other));
+    close_scene(&s);
+}
+
+/* ------------------------------------------------------------------------------------------ saved worlds */
+
+Test(states, restored_and_loaded_worlds_are_in_their_state)
+{
+    scene s, t;
+    open_scene(&s, true, 0);
+    quern_history *history;
+    must(quern_history_create(s.world, &(quern_history_def){.schedules = {s.schedule}, .frame_count = 4},
+                              &history));
+    (void)frame(&s);
+    (void)frame_that_sets(&s, PLAYING, false);
+    must(quern_history_save(history, 1, NULL));
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(s.world, quern_sink_bytes(&memory), NULL));
+    cr_assert_str_eq(frame(&s), "l0e1s1");
+    must(quern_history_restore(history, 1, NULL));
+    cr_assert_str_eq(frame(&s), "l0e1s1");
+    quern_history_destroy(history);
+    close_scene(&s);
+    open_scene(&t, true, 0);
+    must(quern_world_load(t.world, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));
+    cr_assert_str_eq(frame(&t), "l0e1s1");
+    quern_byte_buffer_release(&memory);
+    close_scene(&t);
+}
+
+/* --------------------------------------------------------------------------------------- random programs */
+
+/* What the frames of a random program write, from states.h: a change takes effect in the next frame, and the last call
+ * before it decides. */
+static void run_program(uint64_t seed, uint32_t threads, uint64_t *out_hash)
+{
+    random_source random = {seed};
+    scene s;
+    open_scene(&s, random_chance(&random, 50), threads);
+    uint32_t current = MENU, left = QUERN_NO_STATE, entered = MENU;
+    for (uint32_t i = 0; i < 40; i++) {
+        if (random_chance(&random, 20)) {
+            const uint32_t next = random_below(&random, STATE_COUNT);
+            must(quern_states_set(s.states, next));
+            if (entered == QUERN_NO_STATE) left = current;
+            current = entered = next;
+        }
+        const uint32_t wanted =
+            random_chance(&random, 40) ? random_below(&random, STATE_COUNT) : QUERN_NO_STATE;
+        const bool restarts = random_chance(&random, 50);
+        char expected[16] = "";
+        size_t size = 0;
+        if (left != QUERN_NO_STATE) size += (size_t)snprintf(expected + size, 4, "l%u", (unsigned)left);
+        if (entered != QUERN_NO_STATE)
+            size += (size_t)snprintf(expected + size, 4, "e%u", (unsigned)entered);
+        snprintf(expected + size, 4, "s%u", (unsigned)current);
+        cr_assert_str_eq(frame_that_sets(&s, wanted, restarts), expected, "seed %llu, frame %u",
+                         (unsigned long long)seed, (unsigned)i);
+        left = entered = QUERN_NO_STATE;
+        if (wanted != QUERN_NO_STATE && (wanted != current || restarts)) {
+            left = current;
+            entered = current = wanted;
+        }
+    }
+    *out_hash = quern_world_hash(s.world);
+    close_scene(&s);
+}
+
+Test(states, random_programs_agree_with_the_model_at_every_thread_count)
+{
+    static const uint32_t thread_counts[] = {1, 2, 3, 8};
+    const uint64_t seeds = effort(40, 10, 5);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        uint64_t expected, actual;
+        run_program(seed, 0, &expected);
+        for (uint32_t i = 0; i < sizeof thread_counts / sizeof *thread_counts; i++) {
+            run_program(seed, thread_counts[i], &actual);
+            cr_assert_eq(actual, expected);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ refused calls */
+
+Test(states, wrong_definitions_are_refused)
+{
+    quern_world *world = setup_world();
+    quern_states *states;
+    static const char long_name[] = "a name that is too long for it";
+    quern_resource taken;
+    must(quern_resource_register(world, &(quern_resource_def){.name = "taken", .size_bytes = 4}, &taken));
+    const struct {
+        quern_result expected;
+        quern_states_def def;
+    } wrong[] = {
+        {QUERN_ERROR_NULL_ARGUMENT, {.states = {"a"}}},
+        {QUERN_ERROR_INVALID_ARGUMENT, {.name = "", .states = {"a"}}},
+        {QUERN_ERROR_INVALID_ARGUMENT, {.name = long_name, .states = {"a"}}},
+        {QUERN_ERROR_INVALID_ARGUMENT, {.name = "game"}},
+        {QUERN_ERROR_INVALID_ARGUMENT, {.name = "game", .states = {"a", long_name}}},
+        {QUERN_ERROR_INVALID_ARGUMENT, {.name = "game", .states = {"a"}, .first = 1}},
+        {QUERN_ERROR_DUPLICATE_NAME, {.name = "game", .states = {"a", "b", "a"}}},
+        {QUERN_ERROR_DUPLICATE_NAME, {.name = "taken", .states = {"a"}}},
+    };
+    for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_refused(world, wrong[i].expected, quern_states_create(world, &wrong[i].def, &states));
+    const quern_states_def good = {.name = "game", .states = {"a"}};
+    must_refuse(NULL_ARGUMENT, world, quern_states_create(NULL, &good, &states));
+    must_refuse(NULL_ARGUMENT, world, quern_states_create(world, NULL, &states));
+    must_refuse(NULL_ARGUMENT, world, quern_states_create(world, &good, NULL));
+    quern_world_destroy(world);
+}
+
+Test(states, wrong_calls_are_refused)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    must_refuse(INVALID_ARGUMENT, s.world, quern_states_set(s.states, STATE_COUNT));
+    must_refuse(NULL_ARGUMENT, s.world, quern_states_set(NULL, 0));
+    must_refuse(NULL_ARGUMENT, s.world, quern_states_add_systems(NULL, s.schedule, 0));
+    must_refuse(NULL_ARGUMENT, s.world, quern_states_add_systems(s.states, NULL, 0));
+    must_refuse(INVALID_ARGUMENT, s.world, quern_states_add_systems(s.states, s.schedule, 1));
+    must_refuse(DUPLICATE_NAME, s.world, quern_states_add_systems(s.states, s.schedule, 0));
+    cr_assert_eq(quern_states_get(NULL), QUERN_NO_STATE);
+    cr_assert_eq(quern_states_tag(s.states, STATE_COUNT).bits, 0);
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_world_destroy(s.world);
+    cr_assert_neq(reports.log_count, 0);
+    close_scene(&s);
+}
+
+Test(states, a_name_that_is_taken_adds_nothing)
+{
+    quern_world *world = setup_world();
+    quern_states *states;
+    quern_schedule *schedule;
+    must(quern_states_create(world, &(quern_states_def){.name = "game", .states = {"a", "b"}}, &states));
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "leave b"}));
+    must_refuse(DUPLICATE_NAME, world, quern_states_add_systems(states, schedule, 0));
+    cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 1);
+    cr_assert_eq(quern_schedule_system_count(schedule), 0);
+    quern_schedule_destroy(schedule);
+    quern_states_destroy(states);
+    quern_world_destroy(world);
+}
+
+Test(states, without_memory_nothing_is_added)
+{
+    failing_allocator *memory = failing_allocator_create();
+    quern_world *world;
+    quern_states *states;
+    quern_schedule *schedule;
+    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    quern_states_def def = {
+        .name = "game", .states = {"a", "b"}, .allocator = failing_allocator_interface(memory)};
+    for (uint32_t call = 1;; call++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result result = quern_states_create(world, &def, &states);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+    }
+    failing_allocator_fail_at(memory, 0);
+    must(quern_schedule_create(world, NULL, &schedule));
+    for (uint32_t call = 1;; call++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result result = quern_states_add_systems(states, schedule, 0);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 0);
+        cr_assert_eq(quern_schedule_system_count(schedule), 0);
+    }
+    failing_allocator_fail_at(memory, 0);
+    must(quern_schedule_run(schedule, NULL, 1));
+    quern_schedule_destroy(schedule);
+    quern_states_destroy(states);
+    quern_world_destroy(world);
+    failing_allocator_close(memory);
+}

@@ -190,7 +190,7 @@ quern_result quern_states_create(quern_world *world, const quern_states_def *def
     if (def == NULL) return fail_null(function, "def");
     if (out_states == NULL) return fail_null(function, "out_states");
     *out_states = NULL;
-    uint32_t count;
+    uint32_t count = 0;
     quern_result result = check_def(def, &count, function);
     if (result != QUERN_OK) return result;
     const quern_allocator allocator =
@@ -304,10 +304,12 @@ static quern_result add_sets(quern_states *states, quern_schedule *schedule)
     quern_set_def clear_set = {.name = print_system_name(clear_name, states, "clear", "")};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < states->count && result == QUERN_OK; i++) {
-        const char *predecessors[SET_KINDS] = {print_set_name(enter_name, states, 1, i), clear_name, NULL};
+        print_set_name(enter_name, states, 1, i);
         for (uint32_t kind = 0; kind < SET_KINDS && result == QUERN_OK; kind++) {
             const quern_set_def set = {.name = print_set_name(name, states, kind, i),
-                                       .after_commands_of = {predecessors[kind]},
+                                       .after_commands_of = {kind == 0   ? enter_name
+                                                             : kind == 1 ? clear_name
+                                                                         : NULL},
                                        .condition = conditions[kind],
                                        .resources = {{states->resource, QUERN_ACCESS_READ}},
                                        .user_data = &states->gates[i]};

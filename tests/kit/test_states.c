@@ -45,8 +45,9 @@ static void write_letters(quern_context *context, const quern_view *view)
     const writer *own = quern_context_user_data(context);
     letters *log = quern_context_resource_write(context, own->owner->log);
     (void)view;
-    cr_assert_lt(strlen(log->text) + 2, sizeof log->text);
-    strcat(log->text, own->letters);
+    const size_t size = strlen(log->text);
+    cr_assert_lt(size + 2, sizeof log->text);
+    snprintf(log->text + size, sizeof log->text - size, "%s", own->letters);
 }
 
 static void choose(quern_context *context, const quern_view *view)

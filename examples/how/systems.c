@@ -150,6 +150,23 @@ static void add_sum(quern_schedule *schedule, quern_world *world)
     QUERN_MUST(quern_schedule_add_system(schedule, &def, NULL));
 }
 
+typedef struct Settings {
+    int32_t volume;
+} Settings;
+
+static void apply_volume(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    printf("frame %d: volume %d\n", (int)quern_context_frame_index(context),
+           (int)QUERN_RESOURCE(context, const Settings)->volume);
+}
+
+static void add_volume(quern_schedule *schedule, quern_resource settings)
+{
+    const quern_system_def def = {.name = "volume", .run = apply_volume, .if_changed = {settings}};
+    QUERN_MUST(quern_schedule_add_system(schedule, &def, NULL));
+}
+
 static bool is_fire_pressed(quern_context *context)
 {
     return QUERN_RESOURCE(context, const Keys)->fire;
@@ -332,7 +349,7 @@ static int points_after_haunt(void)
 int main(void)
 {
     quern_world *world;
-    quern_resource keys;
+    quern_resource keys, settings;
     quern_component health;
     QUERN_MUST(quern_world_create(NULL, &world));
     QUERN_MUST(QUERN_REGISTER(world, Bomb, seconds, target));
@@ -349,6 +366,8 @@ int main(void)
                                     .user_data = &health};
     QUERN_MUST(quern_schedule_add_system(schedule, &hurts, NULL));
     add_alarm(schedule, keys);
+    QUERN_MUST(QUERN_RESOURCE_REGISTER_FIELDS(world, &settings, Settings, volume));
+    add_volume(schedule, settings);
     add_sum(schedule, world);
     add_draw(schedule);
     pause(schedule, true);

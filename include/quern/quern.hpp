@@ -1906,6 +1906,10 @@ struct every {
 struct in_set {
     const char *name; /**< Name of the set. */
 };
+/** The system runs only in frames in which the value of one of these resources has changed; see if_changed of
+ * quern_system_def. */
+template <typename... T> struct if_changed {
+};
 /** Makes a system replace the one that has its name, if the schedule has one: `app.add("move", lambda, quern::replaces)`.
  * Otherwise it is added. See quern_schedule_replace_system. */
 struct replaces_option {};
@@ -2065,6 +2069,24 @@ inline quern_result apply(const every &option, quern_world *, quern_system_def *
     def->every = option.count;
     def->offset = option.offset;
     return QUERN_OK;
+}
+template <typename... T>
+quern_result apply(const if_changed<T...> &, quern_world *world, quern_system_def *def)
+{
+    uint32_t count = 0;
+    while (count < QUERN_MAX_CHANGED && def->if_changed[count].bits != 0)
+        count++;
+    quern_result result = QUERN_OK;
+    const auto add = [&](quern_result found, quern_resource resource) {
+        result = found;
+        if (found == QUERN_OK && count == QUERN_MAX_CHANGED)
+            result = quern__option_fail("quern::if_changed", QUERN_MAX_CHANGED);
+        if (result == QUERN_OK) def->if_changed[count++] = resource;
+        return result == QUERN_OK;
+    };
+    quern_resource resource{};
+    (void)(add(detail::find_resource<T>(world, &resource), resource) && ...);
+    return result;
 }
 inline quern_result apply(const in_set &option, quern_world *, quern_system_def *def)
 {
@@ -2827,7 +2849,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      * changed, term, target, along, levels, lookup, lookup_write, looks_up, reads_resource, writes_resource,
      * uses_resource, reads_relation, reads_events, emits, run_if, at_begin, at_end, after, before,
      * after_commands_of, phase, flags,
-     * interval, every, in_set, reacts_to, replaces.
+     * interval, every, if_changed, in_set, reacts_to, replaces.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>
     QUERN__CPP_NODISCARD quern_result add(const char *name, F &&f, const Options &...options)

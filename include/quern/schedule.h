@@ -41,6 +41,7 @@ extern "C" {
 #define QUERN_MAX_SYSTEM_INDEXES 4 /**< Maximum number of indexes of a system. */
 #define QUERN_MAX_ORDER          32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
 #define QUERN_MAX_SETS           8 /**< Maximum number of sets that a system is in. */
+#define QUERN_MAX_CHANGED        8 /**< Maximum number of resources in `if_changed` of a system. */
 /** Maximum number of frames from one run to the next of a system with `every`. */
 #define QUERN_MAX_EVERY          65536
 
@@ -206,6 +207,12 @@ typedef struct quern_system_def {
      * entities, and the system has no terms. The event counts as one of reads_events and must not be
      * listed there. Not for exclusive systems. */
     quern_event items QUERN__ZERO;
+    /** Resources whose value decides whether the system runs: only in frames in which one of them differs from its value when the
+     * system last ran, and in the first one. It is asked after the interval and the sets, and before the condition, which
+     * leaves the change due if it returns false. All writes count, also those of the system itself. The described fields
+     * are compared by a hash of 63 bits, or all bytes if there are none, so each of these frames costs a pass over the values.
+     * Each resource is declared with QUERN_ACCESS_READ, unless `resources` has it. Not for reactions. */
+    quern_resource if_changed[QUERN_MAX_CHANGED] QUERN__ZERO;
     /** Names of the sets that the system is in (quern_schedule_add_set), each once. */
     const char *sets[QUERN_MAX_SETS] QUERN__ZERO;
     /** Names of systems of the same phase that run after this one, or of sets (quern_set_def).

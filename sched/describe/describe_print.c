@@ -93,6 +93,14 @@ static void write_traits(quern__printer *printer, const quern__system *system)
     if (system->levels != NULL)
         quern__write_quoted(printer, "; levels of ", relation_name(system->plan->world, system->levels));
     if (system->condition != NULL) quern__print(printer, "; condition");
+    if (system->access.watches_resources) {
+        const char *separator = "; if changed: ";
+        for (uint32_t i = 0; i < system->access.resource_count; i++)
+            if (system->access.resources[i].is_watched)
+                quern__print(
+                    printer, "%s%s", next_separator(&separator),
+                    system->plan->world->resources.list.items[system->access.resources[i].index].type.name);
+    }
     if (system->interval_seconds > 0) {
         quern__print(printer, "; every ");
         quern__print_decimal(printer, quern__seconds_to_ns(system->interval_seconds), 9);
@@ -610,6 +618,13 @@ static void put_system_members(quern__json *out, const quern__system *system)
     quern__json_bool(out, "exclusive", quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE));
     put_levels(out, system->plan, system->levels);
     quern__json_bool(out, "condition", system->condition != NULL);
+    quern__json_open(out, "if_changed", '[');
+    for (uint32_t k = 0; k < system->access.resource_count; k++)
+        if (system->access.resources[k].is_watched)
+            quern__json_text(
+                out, NULL,
+                system->plan->world->resources.list.items[system->access.resources[k].index].type.name);
+    quern__json_close(out, ']');
     quern__json_decimal(out, "interval_seconds", quern__seconds_to_ns(system->interval_seconds), 9);
     quern__json_integer(out, "every", system->every);
     quern__json_integer(out, "turn", system->turn);

@@ -118,12 +118,15 @@ SPECIALIZED bool advance_gates(quern__system *system, quern_context *context, co
     }
     if (!sets_are_open(system)) return false;
     if (system->has_refreshes && !quern__system_refresh(system)) return false;
+    const uint64_t resources = system->access.watches_resources ? quern__system_hash_resources(system) : 0;
+    if (resources != 0 && resources == system->seen_resources) return false;
     system->delta_seconds = system->elapsed_seconds;
     if (system->condition != NULL) {
         const bool is_wanted = system->condition(context);
         if (is_reported) report_call(context, 0, 0);
         if (!is_wanted) return false;
     }
+    system->seen_resources = resources;
     system->elapsed_seconds = 0;
     system->due_seconds -= interval;
     if (system->due_seconds >= interval)

@@ -11,7 +11,8 @@ typedef struct saved_system {
     uint64_t seen_version; /* newest version that its change filters have seen */
     quern_entity target;   /* entity of its target term; null without one */
     double due_seconds, elapsed_seconds, delta_seconds;
-    uint64_t enabled;
+    uint64_t
+        state; /* bit 0: whether it is enabled; the others: hash of the watched resources that it has seen */
 } saved_system;
 
 typedef struct saved_schedule {
@@ -96,7 +97,7 @@ void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *wr
                                     .due_seconds = system->due_seconds,
                                     .elapsed_seconds = system->elapsed_seconds,
                                     .delta_seconds = system->delta_seconds,
-                                    .enabled = system->wants_enabled};
+                                    .state = (uint64_t)system->wants_enabled | system->seen_resources << 1};
         quern__write(writer, &saved, sizeof saved);
     }
 }
@@ -137,8 +138,9 @@ bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_rea
     for (uint32_t i = 0; i < head.system_count; i++) {
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
-        if (saved.seen_version > clock || saved.enabled > 1 || !is_time(saved.due_seconds) ||
-            !is_time(saved.elapsed_seconds) || !is_time(saved.delta_seconds))
+        if (saved.seen_version > clock ||
+            (saved.state > 1 && !schedule->plan.systems.items[i]->access.watches_resources) ||
+            !is_time(saved.due_seconds) || !is_time(saved.elapsed_seconds) || !is_time(saved.delta_seconds))
             return false;
     }
     return !reader->has_failed;
@@ -168,7 +170,8 @@ static bool restore_system(quern__system *system, const saved_system *saved)
     system->due_seconds = saved->due_seconds;
     system->elapsed_seconds = saved->elapsed_seconds;
     system->delta_seconds = saved->delta_seconds;
-    system->wants_enabled = saved->enabled != 0;
+    system->wants_enabled = (saved->state & 1) != 0;
+    system->seen_resources = saved->state >> 1;
     quern__system_set_enabled(system, quern__plan_allows(system->plan, system));
     return system->is_enabled != was_enabled;
 }
@@ -226,6 +229,7 @@ void quern__schedule_restore_members(quern_schedule *schedule, quern__byte_reade
     for (uint32_t i = 0; i < plan->systems.count; i++) {
         quern__system *system = plan->systems.items[i];
         system->query.seen_version = 0;
+        system->seen_resources = 0;
         system->due_seconds = system->elapsed_seconds = system->delta_seconds = 0;
     }
     restore(schedule, phase_count, &members, reader);

@@ -310,6 +310,52 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
     return result;
 }
 
+static bool is_end_of_watched(const void *list, uint32_t i)
+{
+    return ((const quern_resource *)list)[i].bits == 0;
+}
+
+static quern__resource_use *find_resource(quern__access *access, uint32_t resource_index)
+{
+    for (uint32_t i = 0; i < access->resource_count; i++)
+        if (access->resources[i].index == resource_index) return &access->resources[i];
+    return NULL;
+}
+
+static quern_result add_watched_resources(quern__access *access, const quern_world *world,
+                                          const quern_system_def *def)
+{
+    uint32_t count = 0;
+    quern_result result = quern__list_count(def->if_changed, QUERN_MAX_CHANGED, is_end_of_watched,
+                                            "resource of if_changed", NULL, &count);
+    if (result == QUERN_OK && count > 0 && def->reacts_to != 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "reaction '%s' has if_changed: a reaction runs for rows that have changed; give it a condition",
+            def->name);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = quern__resources_check(&world->resources, def->if_changed[i]);
+        if (result != QUERN_OK) return quern__message_add_element(result, "resource of if_changed", i);
+        const uint32_t index = quern__resource_index(def->if_changed[i]);
+        quern__resource_use *use = find_resource(access, index);
+        if (use != NULL && use->is_watched)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "system '%s' lists resource '%s' twice in if_changed: list it once",
+                               def->name, world->resources.list.items[index].type.name);
+        if (use == NULL && access->resource_count == QUERN_MAX_ACCESS)
+            return quern__fail(QUERN_ERROR_LIMIT,
+                               "system '%s' declares more than %d resources, those of if_changed included: "
+                               "split the system, or put several values into one resource",
+                               def->name, QUERN_MAX_ACCESS);
+        if (use == NULL) {
+            use = &access->resources[access->resource_count++];
+            *use = (quern__resource_use){.index = (uint16_t)index, .access = QUERN_ACCESS_READ};
+        }
+        use->is_watched = access->watches_resources = true;
+    }
+    return result;
+}
+
 static void add_uses(quern__access *access, quern__use_kind kind, uint32_t word, uint64_t bits)
 {
     while (bits != 0)
@@ -373,6 +419,7 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
     quern_result result = quern__lookups_init(&access->lookups, world, def);
     if (result == QUERN_OK) result = add_relations(access, world, def);
     if (result == QUERN_OK) result = add_resources(access, world, def);
+    if (result == QUERN_OK) result = add_watched_resources(access, world, def);
     /* Lists the uses: at most two for each term, lookup and resource. */
     if (result != QUERN_OK) return result;
     const uint32_t most =

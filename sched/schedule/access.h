@@ -147,7 +147,8 @@ void quern__lookups_list(const quern__lookups *lookups, const quern_world *world
 
 typedef struct quern__resource_use {
     uint16_t index;
-    uint8_t access; /* quern_access */
+    uint8_t access;  /* quern_access */
+    bool is_watched; /* the system runs only if the value of a watched resource has changed */
 } quern__resource_use;
 
 /* How a system uses a component or a resource, as far as other systems can conflict with the use. */
@@ -190,6 +191,7 @@ typedef struct quern__access {
     uint64_t query_writes[QUERN__COMPONENT_WORDS]; /* components written by further queries */
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
+    bool watches_resources;
 } quern__access;
 
 /* Reasons why two systems must keep their order, from the weakest to the strongest. The first three reasons are

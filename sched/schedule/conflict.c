@@ -184,12 +184,13 @@ static void find_partners(const conflict_search *search, const quern__system *sy
 
 /* Returns the kind of conflict for a before/after rule. If the terms of both systems conflict, the rule
  * orders their accesses to each chunk: ORDER. Otherwise its purpose is unknown to the schedule: DECLARED. A
- * rule is also DECLARED if the first system has an end callback, or the second a begin callback or
- * condition: these callbacks must run after, or before, all chunks of the other system. */
+ * rule is also DECLARED if the first system has an end callback, or the second a begin callback, a condition or
+ * if_changed: these callbacks must run after, or before, all chunks of the other system. */
 static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
 {
     bool is_order = quern__access_terms_may_conflict(&first->access, &second->access) &&
-                    first->end == NULL && second->begin == NULL && second->condition == NULL;
+                    first->end == NULL && second->begin == NULL && second->condition == NULL &&
+                    !second->access.watches_resources;
     return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
 }
 

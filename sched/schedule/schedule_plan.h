@@ -122,7 +122,9 @@ typedef struct quern__system {
     /* Time since the last due time that a run covered; see passes_gates in frame/pass_run.c. */
     double due_seconds;
     double elapsed_seconds; /* time since the last run */
-    double delta_seconds;   /* time step of the current run */
+    uint64_t
+        seen_resources; /* hash of the watched resources at the last run (quern__system_hash_resources); 0: none */
+    double delta_seconds; /* time step of the current run */
     uint64_t command_count;
     /* Sums over the steps of a phase with a fixed step, or over the rounds of reactions. */
     uint32_t step_view_count;
@@ -173,8 +175,11 @@ quern_result quern__system_reserve_partials(quern__system *system);
 static inline bool quern__system_is_gated(const quern__system *system)
 {
     return system->condition != NULL || system->interval_seconds > 0 || system->every > 1 ||
-           system->gate_set_count > 0 || system->has_refreshes;
+           system->gate_set_count > 0 || system->has_refreshes || system->access.watches_resources;
 }
+
+/* Returns a hash of the values of the watched resources, which has 63 bits and is not 0. */
+uint64_t quern__system_hash_resources(const quern__system *system);
 
 /* Returns whether callbacks get the time since the last run of the system instead of the frame's time step. */
 static inline bool quern__system_has_own_time(const quern__system *system)

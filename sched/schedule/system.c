@@ -503,6 +503,7 @@ void quern__system_take_over(quern__system *successor, quern__system *replaced)
     }
     successor->wants_enabled = replaced->wants_enabled;
     quern__system_set_enabled(successor, replaced->is_enabled);
+    successor->seen_resources = replaced->seen_resources;
     if (replaced->has_filters) successor->query.seen_version = replaced->query.seen_version;
     const quern__query *aimed = quern__system_target_query(successor),
                        *former = quern__system_target_query(replaced);
@@ -542,6 +543,23 @@ quern_result quern__system_reserve_partials(quern__system *system)
     system->partials = partials;
     system->partials_capacity_bytes = 2 * bytes;
     return QUERN_OK;
+}
+
+/* Continues the hash with indices, so that a replacement that watches other resources finds another hash. */
+uint64_t quern__system_hash_resources(const quern__system *system)
+{
+    const quern__resources *resources = &system->plan->world->resources;
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < system->access.resource_count; i++) {
+        const quern__resource_use *use = &system->access.resources[i];
+        if (!use->is_watched) continue;
+        const quern__resource *resource = &resources->list.items[use->index];
+        hash = quern__hash_bytes(hash, &use->index, sizeof use->index);
+        hash = quern__type_hash(&resource->type, hash, resource->value,
+                                system->plan->world->storage.entities.first_handle_high);
+    }
+    hash >>= 1;
+    return hash == 0 ? 1 : hash;
 }
 
 /* Systems with has_refreshes run only if all is up to date, so that no callback finds what is out of date. */

@@ -277,6 +277,28 @@ static void systems_are_removed_and_replaced()
 #endif
 }
 
+struct Volume {
+    int32_t percent;
+};
+struct Title {
+    int32_t number;
+};
+
+static void systems_run_if_resources_have_changed()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    static int runs;
+    runs = 0;
+    EXPECT(schedule.add_once(
+               "both", [](quern::context) { runs++; }, quern::if_changed<Volume, Title>{}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1, 3) == QUERN_OK && runs == 1);
+    world.resource<Title>()->number = 2;
+    EXPECT(schedule.run(nullptr, 1, 3) == QUERN_OK && runs == 2);
+    world.resource<Volume>()->percent = 50;
+    EXPECT(schedule.run(nullptr, 1, 3) == QUERN_OK && runs == 3);
+}
+
 static void systems_are_in_sets_and_take_turns()
 {
     quern::world world;
@@ -560,6 +582,7 @@ int main()
     handles_and_relations_are_options();
     systems_are_switched();
     systems_are_removed_and_replaced();
+    systems_run_if_resources_have_changed();
     systems_are_in_sets_and_take_turns();
     entities_have_names_and_are_disabled();
     prefabs_and_worlds_are_copied();

@@ -266,6 +266,14 @@ typedef struct quern_load_report {
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);
 
+/** Copies a world into another one, which has registered its types: quern_world_save to memory, and quern_world_load. So what
+ * cannot be saved cannot be copied. A target that never had an entity becomes the same world, with the same handles. The
+ * definitions and the report may be NULL. Errors: those of both calls, with both worlds unchanged; INVALID_ARGUMENT (one
+ * world is given twice). Threads: main, between frames. */
+QUERN_API quern_result quern_world_copy(quern_world *world, quern_world *target,
+                                        const quern_save_def *save_def, const quern_load_def *load_def,
+                                        quern_load_report *out_report);
+
 /** Reads the messages of one quern_save_session into a world. */
 typedef struct quern_load_session quern_load_session;
 

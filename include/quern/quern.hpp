@@ -2500,6 +2500,11 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return check(quern_world_load(raw_, source, &def, out_report));
     }
+    /** Copies the world into another one; see quern_world_copy. */
+    QUERN__CPP_NODISCARD quern_result copy_to(world &target)
+    {
+        return check(quern_world_copy(raw_, target.raw_, nullptr, nullptr, nullptr));
+    }
     /** Makes a prefab of an entity and all below it; null on failure. See quern_prefab_capture. */
     quern_prefab prefab(quern_entity root)
     {

@@ -739,3 +739,30 @@ quern_result quern_world_load(quern_world *world, quern_source source, const que
     QUERN__ENTER(world);
     return quern__in_call(load(world, source, def, report), __func__);
 }
+
+/* ----------------------------------------------------------------------------------------- copying */
+
+quern_result quern_world_copy(quern_world *world, quern_world *target, const quern_save_def *save_def,
+                              const quern_load_def *load_def, quern_load_report *out_report)
+{
+    quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
+    *report = (quern_load_report){0};
+    QUERN__NEED(world);
+    QUERN__NEED(target);
+    if (world == target)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: 'world' and 'target' are one world; to copy entities within it, use quern_entity_clone",
+            __func__);
+    quern_byte_buffer memory = {.allocator = world->storage.allocator};
+    quern_result result = quern_world_save(world, quern_sink_bytes(&memory), save_def);
+    if (result == QUERN_ERROR_IO)
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                             "%s: no memory for a copy of more than %zu bytes; nothing was copied",
+                             __func__, memory.size_bytes);
+    if (result == QUERN_OK)
+        result =
+            quern_world_load(target, quern_source_bytes(memory.bytes, memory.size_bytes), load_def, report);
+    quern_byte_buffer_release(&memory);
+    return result;
+}

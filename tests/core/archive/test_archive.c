@@ -144,6 +144,40 @@ Test(archive, a_file_contains_the_same_bytes_as_memory)
     assert_same();
 }
 
+Test(archive, a_copy_is_the_same_world)
+{
+    scene_fill(&from, 500);
+    quern_load_report report;
+    must(quern_world_copy(from.world, to.world, NULL, NULL, &report));
+    cr_assert(report.keeps_handles);
+    assert_same();
+}
+
+Test(archive, copies_that_fail_change_nothing)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    scene source;
+    scene_open(&source, &allocator);
+    scene_fill(&source, 50);
+    must_refuse(INVALID_ARGUMENT, source.world,
+                quern_world_copy(source.world, source.world, NULL, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, to.world, quern_world_copy(NULL, to.world, NULL, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, source.world, quern_world_copy(source.world, NULL, NULL, NULL, NULL));
+    const uint64_t hash = quern_world_hash(to.world);
+    for (uint64_t call = 1;; call++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result result = quern_world_copy(source.world, to.world, NULL, NULL, NULL);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        cr_assert_eq(quern_world_hash(to.world), hash);
+    }
+    failing_allocator_fail_at(memory, 0);
+    cr_assert_eq(quern_world_hash(to.world), quern_world_hash(source.world));
+    scene_close(&source);
+    failing_allocator_close(memory);
+}
+
 /* ------------------------------------------------------------------------------- worlds with others */
 
 Test(archive, loading_into_a_filled_world_creates_entities_and_remaps_handles)

@@ -354,18 +354,24 @@ Test(states, wrong_calls_are_refused)
 
 Test(states, a_name_that_is_taken_adds_nothing)
 {
-    quern_world *world = setup_world();
-    quern_states *states;
-    quern_schedule *schedule;
-    must(quern_states_create(world, &(quern_states_def){.name = "game", .states = {"a", "b"}}, &states));
-    must(quern_schedule_create(world, NULL, &schedule));
-    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "leave b"}));
-    must_refuse(DUPLICATE_NAME, world, quern_states_add_systems(states, schedule, 0));
-    cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 1);
-    cr_assert_eq(quern_schedule_system_count(schedule), 0);
-    quern_schedule_destroy(schedule);
-    quern_states_destroy(states);
-    quern_world_destroy(world);
+    static const char *const taken[] = {"b",          "enter a",      "leave b",
+                                        "game clear", "game clear b", "game change"};
+    for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        quern_world *world = setup_world();
+        quern_states *states;
+        quern_schedule *schedule;
+        must(
+            quern_states_create(world, &(quern_states_def){.name = "game", .states = {"a", "b"}}, &states));
+        must(quern_schedule_create(world, NULL, &schedule));
+        must(quern_schedule_add_set(schedule, &(quern_set_def){.name = taken[i]}));
+        must_refuse(DUPLICATE_NAME, world, quern_states_add_systems(states, schedule, 0));
+        cr_assert_not_null(strstr(quern_error_message(), taken[i]));
+        cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 1);
+        cr_assert_eq(quern_schedule_system_count(schedule), 0);
+        quern_schedule_destroy(schedule);
+        quern_states_destroy(states);
+        quern_world_destroy(world);
+    }
 }
 
 Test(states, without_memory_nothing_is_added)

@@ -37,6 +37,11 @@ static void get_input(const quern_netplay *netplay, uint32_t player, uint32_t fr
             memset(out_input, 0, bytes);
             return;
         }
+        if (netplay->def.predict != NULL) {
+            netplay->def.predict(netplay->def.predict_user_data, player,
+                                 known->inputs[from % QUERN__NETPLAY_WINDOW], frame - from, out_input);
+            return;
+        }
     }
     memcpy(out_input, known->inputs[from % QUERN__NETPLAY_WINDOW], bytes);
 }
@@ -578,6 +583,7 @@ static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs, boo
     const quern__netplay_hash *own = &netplay->hashes[index];
     const quern__netplay_hash *other = &netplay->players[player].hashes[index];
     netplay->has_diverged = true;
+    netplay->diverged_player = player;
     if (netplay->def.reports) begin_report(netplay, jobs, player, own->frame, own->hash);
     return quern_error_set(QUERN_ERROR_DIVERGED,
                            "quern_netplay_advance: the world before frame %u has the hash %016llx here and "
@@ -687,6 +693,7 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
     quern__netplay_set_id(netplay, &netplay->table);
     netplay->counts.is_joining = def->joins;
     netplay->is_admitted = !def->joins;
+    netplay->shown_present = quern__netplay_members(&netplay->table);
 }
 
 quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **out_netplay)
@@ -897,6 +904,7 @@ quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, con
     const quern_result result =
         netplay->has_diverged ? advance_report(netplay, jobs) : advance(netplay, jobs, input, &frame_count);
     if (netplay->end == QUERN__NETPLAY_GOES_ON) quern__netplay_send(netplay);
+    quern__netplay_note_events(netplay);
     if (out_frame_count != NULL) *out_frame_count = frame_count;
     return result;
 }

@@ -60,6 +60,8 @@ extern "C" {
 #define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
 #define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
 #define QUERN_MAX_NETPLAY_REPORT      64 /**< Maximum of hash_interval with reports. */
+#define QUERN_NETPLAY_EVENTS          64 /**< Number of events that are kept until they are read. */
+#define QUERN_NETPLAY_KEY_BYTES       16 /**< Size of a key. */
 #define QUERN_NETPLAY_PACKET_BYTES \
     1200 /**< Maximum size of a packet: it fits the payload of one UDP datagram. */
 
@@ -107,6 +109,15 @@ typedef struct quern_netplay_def {
     /** Number of frames to run; 0 means no end. At the end a machine goes on correcting predictions, until
      * confirmed_frame of quern_netplay_status is frame_count: then the world does not change any more. */
     uint32_t frame_count QUERN__ZERO;
+    /** Predicts the input of another player that has not arrived: `last` is the last known one, `distance` the number of frames
+     * since then, at least 1. Machines may predict differently. NULL: the last input holds. */
+    void (*predict)(void *user_data, uint32_t player, const void *last, uint32_t distance,
+                    void *out_input) QUERN__ZERO;
+    void *predict_user_data QUERN__ZERO; /**< Passed to predict. */
+    /** Secret of the session, the same on all machines. If it is not all zero, packets end with a keyed hash of 64 bits
+     * (SipHash-2-4), and those of machines without the key are ignored. It keeps strangers out, and players from speaking for
+     * each other only as far as the transport knows who has sent a packet; it hides nothing. */
+    uint8_t key[QUERN_NETPLAY_KEY_BYTES] QUERN__ZERO;
     /** Called on a machine that joins, after the world has been loaded and before its first frame. Changes that it makes
      * to the world are undone, so that it can enable trees to capture prefabs of them. NULL: nothing is called. */
     void (*loaded)(void *user_data) QUERN__ZERO;
@@ -128,6 +139,52 @@ typedef struct quern_netplay_status {
     uint32_t present;         /**< Players that take part: bit i for player i. */
     bool is_joining;          /**< Whether this machine still waits for the world. */
 } quern_netplay_status;
+
+/** The connection to the machine of a player, as this machine sees it. */
+typedef struct quern_netplay_player_status {
+    bool is_present; /**< Whether the player takes part. */
+    bool
+        is_interrupted; /**< Whether it takes part and has been silent for a while; see QUERN_NETPLAY_INTERRUPTED. */
+    /** Average time from sending a packet to the arrival of one that answers it, in seconds. Machines answer in their next
+     * call, so it has half a time step of both machines in addition to the network's. 0: not known yet. */
+    double ping_seconds;
+    double jitter_seconds; /**< Average deviation from ping_seconds. */
+    /** Estimated share of the player's packets that were lost, 0 to 1. The machine numbers its packets to all players, so with
+     * more than two of them it is right on average only. */
+    double loss;
+    double
+        silent_seconds; /**< Time since a packet of the player has arrived that answers one of this machine. */
+    uint64_t sent_bytes;       /**< Bytes of packets to the player, without headers of the transport. */
+    uint64_t received_bytes;   /**< Bytes of packets from the player that were accepted. */
+    uint64_t sent_packets;     /**< Packets to the player. */
+    uint64_t received_packets; /**< Packets from the player that were accepted. */
+    int32_t
+        frames_ahead; /**< Frames by which this machine was ahead of the player's, when it was last heard. */
+    uint32_t unacknowledged_frames; /**< Inputs of this machine that the player's has not acknowledged. */
+    float
+        progress; /**< Share of the world that has arrived, while the player, or this machine, joins; otherwise 0. */
+} quern_netplay_player_status;
+
+/** Kind of an event of a session. */
+typedef enum quern_netplay_event_kind {
+    QUERN_NETPLAY_CONNECTED =
+        1, /**< The first packet has arrived from a machine of the player that hears this one. */
+    /** A player that takes part has been silent for a quarter of the timeout, or a second without a timeout. */
+    QUERN_NETPLAY_INTERRUPTED,
+    QUERN_NETPLAY_RESUMED, /**< An interrupted player is heard again. */
+    QUERN_NETPLAY_DROPPED, /**< The player takes part no longer. */
+    QUERN_NETPLAY_JOINED, /**< The player takes part, for the first time or again; also this machine's own. */
+    QUERN_NETPLAY_PROGRESS, /**< A further twentieth of the world has gone to the joining player, which may be this one. */
+    QUERN_NETPLAY_DIVERGED /**< The world differs from that of the player. */
+} quern_netplay_event_kind;
+
+/** Something that has happened in a session; see quern_netplay_next_event. */
+typedef struct quern_netplay_event {
+    quern_netplay_event_kind kind; /**< What has happened. */
+    uint32_t player;               /**< The player to which it has happened. */
+    uint64_t frame;                /**< Next frame of this machine at that time. */
+    float progress;                /**< Of PROGRESS: share of the world that has arrived; otherwise 0. */
+} quern_netplay_event;
 
 /** The first difference between the worlds of two machines. */
 typedef struct quern_netplay_report {
@@ -177,6 +234,19 @@ QUERN_API quern_result quern_netplay_set_input_delay(quern_netplay *netplay, uin
 /** Returns the progress and the counts of a session. Errors: NULL_ARGUMENT. */
 QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,
                                                 quern_netplay_status *out_status);
+
+/** Returns the connection to the machine of another player; of this machine's own player only is_present and progress. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (no such player). */
+QUERN_API quern_result quern_netplay_get_player_status(const quern_netplay *netplay, uint32_t player,
+                                                       quern_netplay_player_status *out_status);
+
+/** Stores the next event and returns true; returns false if there is none, or if an argument is NULL. Events are noted at the
+ * end of quern_netplay_advance, in order of their players. The newest QUERN_NETPLAY_EVENTS are kept.
+ *
+ *     quern_netplay_event event;
+ *     while (quern_netplay_next_event(netplay, &event))
+ *         if (event.kind == QUERN_NETPLAY_DROPPED) show("player %u has left", event.player); */
+QUERN_API bool quern_netplay_next_event(quern_netplay *netplay, quern_netplay_event *out_event);
 
 /** Returns where the worlds differ, after quern_netplay_advance has returned DIVERGED in a session with `reports`. Call
  * quern_netplay_advance until is_complete, or until the other machine is gone. To see the frame again, save world and

@@ -80,6 +80,19 @@ typedef struct quern__netplay_table {
     quern__netplay_member members[QUERN_MAX_NETPLAY_PLAYERS];
 } quern__netplay_table;
 
+/* What is shown of the connection to a machine (netplay_watch.c). Nothing in the session depends on it. */
+typedef struct quern__netplay_link {
+    uint64_t sent_bytes, received_bytes, sent_packets, received_packets;
+    uint32_t echoed;           /* newest packet of this machine that was echoed */
+    double ping_ns, jitter_ns; /* averages; 0: not known */
+    uint32_t first_sequence;   /* of the packets that are counted for the loss */
+    uint32_t counted_packets;  /* that have arrived of them */
+    double loss;
+    uint32_t connected_life; /* of the machine that was shown as connected */
+    bool is_interrupted;
+    uint32_t shown_twentieths; /* of the world that has arrived, as shown */
+} quern__netplay_link;
+
 typedef struct quern__netplay_player {
     uint32_t known_end;  /* first frame whose input is not known */
     uint32_t frame;      /* the player's next frame, as last heard */
@@ -104,6 +117,7 @@ typedef struct quern__netplay_player {
     quern__netplay_step answer; /* message that the player is to get after all packets have been read */
     bool is_refused;            /* whether its machine has sent an impossible table or report */
     bool is_dead;               /* whether a new machine of the player shows that the member's is gone */
+    quern__netplay_link link;
     unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
 } quern__netplay_player;
 
@@ -204,6 +218,12 @@ struct quern_netplay {
     uint64_t loaded_ns;     /* joining machine: when the world was loaded */
     uint32_t loaded_frame;  /* first frame of this machine: that of the loaded world, or 0 */
     uint32_t confirmed;     /* first frame with an input that is not known */
+    uint64_t sent_at_ns[QUERN__NETPLAY_WINDOW]; /* when packets were sent, by their numbers */
+    uint32_t diverged_player;                   /* player whose world differs */
+    uint8_t shown_present;                      /* players that events have shown as present */
+    bool shown_diverged;
+    uint32_t event_first, event_count;
+    quern_netplay_event events[QUERN_NETPLAY_EVENTS];
     quern_netplay_status counts; /* the counts, and is_joining */
     quern__netplay_table table;
     quern__netplay_change change;
@@ -288,7 +308,26 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
 void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
                                uint32_t start, uint32_t first_missing);
 
+/* --------------------------------------------------------------------------------- netplay_watch.c */
+
+/* Counts a packet to a player. Its number is `sequence`. */
+void quern__netplay_note_sent(quern_netplay *netplay, uint32_t player, uint32_t size_bytes);
+
+/* Counts a packet of a player. echoed: number of the packet of this machine that it echoes; 0: of no packet that counts. */
+void quern__netplay_note_received(quern_netplay *netplay, uint32_t player, uint32_t size_bytes,
+                                  uint32_t sequence, uint32_t echoed);
+
+/* Begins to count the packets of another machine of a player. */
+void quern__netplay_note_machine(quern_netplay *netplay, uint32_t player, uint32_t sequence);
+
+/* Notes what has changed since the last call. */
+void quern__netplay_note_events(quern_netplay *netplay);
+
 /* -------------------------------------------------------------------------------- netplay_packet.c */
+
+/* Returns SipHash-2-4 of a number, as 8 bytes, and bytes (Aumasson and Bernstein, 2012). */
+uint64_t quern__netplay_keyed_hash(const uint8_t *key, uint64_t first, const unsigned char *bytes,
+                                   uint32_t size);
 
 /* Returns the checksum at the end of a packet with these bytes before it. */
 uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, uint32_t size);

@@ -5,7 +5,8 @@
  * little-endian:
  *
  *   all      u8 magic, u8 version, u8 kind (low 4 bits) and sender, v32 life and v32 sequence number of the packet, and
- *            the same of the newest packet from the receiver; at the end u32 checksum of the session and all that precedes
+ *            the same of the newest packet from the receiver; at the end u32 checksum of the session and all that precedes, or
+ *            u64 keyed hash of both in a session with a key
  *   FRAMES   u8 flags, u32 id of the table; if any, u8 members that the sender does not hear; if the receiver has another
  *            table as last heard, u32 its id, and the sender's table; v32 next frame of the sender; u8 frames by which it is
  *            ahead of the receiver, plus 128; for the receiver and each player that is out, the first frame whose input is
@@ -39,6 +40,7 @@ enum {
     HEADER_BYTES = 7, /* at least */
     SENDER_SHIFT = 4,
     CHECKSUM_BYTES = 4,
+    KEYED_HASH_BYTES = 8, /* instead of a checksum */
     HASHES_SENT = 3,
     MOST_CALLS_PER_HASH = 10,
     CALLS_PER_PROBE = 16,
@@ -68,8 +70,9 @@ typedef enum packet_kind {
 
 typedef struct packet {
     unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES];
-    uint32_t size; /* when reading: the position */
-    uint32_t end;  /* when reading */
+    uint32_t size;        /* when reading: the position */
+    uint32_t end;         /* when reading */
+    uint32_t whole_bytes; /* when reading: with the checksum */
 } packet;
 
 /* ------------------------------------------------------------------------------------------- writing */
@@ -112,6 +115,65 @@ uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, u
     return (uint32_t)(quern_random_mix(sum) >> 32);
 }
 
+static uint64_t rotate(uint64_t word, uint32_t bits)
+{
+    return word << bits | word >> (64 - bits);
+}
+
+static void mix_rounds(uint64_t *v, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1] = rotate(v[1], 13) ^ v[0];
+        v[3] = rotate(v[3], 16) ^ v[2];
+        v[0] = rotate(v[0], 32);
+        v[2] += v[1];
+        v[0] += v[3];
+        v[1] = rotate(v[1], 17) ^ v[2];
+        v[3] = rotate(v[3], 21) ^ v[0];
+        v[2] = rotate(v[2], 32);
+    }
+}
+
+static uint64_t read_word(const uint8_t *bytes, uint32_t count)
+{
+    uint64_t word = 0;
+    for (uint32_t i = 0; i < count; i++)
+        word |= (uint64_t)bytes[i] << (8 * i);
+    return word;
+}
+
+static void mix_word(uint64_t *v, uint64_t word)
+{
+    v[3] ^= word;
+    mix_rounds(v, 2);
+    v[0] ^= word;
+}
+
+uint64_t quern__netplay_keyed_hash(const uint8_t *key, uint64_t first, const unsigned char *bytes,
+                                   uint32_t size)
+{
+    const uint64_t low = read_word(key, 8), high = read_word(key + 8, 8);
+    uint64_t v[4] = {low ^ 0x736f6d6570736575u, high ^ 0x646f72616e646f6du, low ^ 0x6c7967656e657261u,
+                     high ^ 0x7465646279746573u};
+    const uint32_t whole = size / 8 * 8;
+    mix_word(v, first);
+    for (uint32_t i = 0; i < whole; i += 8)
+        mix_word(v, read_word(bytes + i, 8));
+    mix_word(v, read_word(bytes + whole, size - whole) | (uint64_t)(size + 8) << 56);
+    v[2] ^= 0xff;
+    mix_rounds(v, 4);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+static bool has_key(const quern_netplay *netplay)
+{
+    for (uint32_t i = 0; i < QUERN_NETPLAY_KEY_BYTES; i++)
+        if (netplay->def.key[i] != 0) return true;
+    return false;
+}
+
 static void begin_packet(quern_netplay *netplay, packet *out, packet_kind kind, uint32_t receiver)
 {
     const quern__netplay_player *player = &netplay->players[receiver];
@@ -143,8 +205,13 @@ static void put_table(const quern_netplay *netplay, packet *out, const quern__ne
 
 static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
 {
-    put(out, quern__netplay_checksum(netplay->def.session, out->bytes, out->size), CHECKSUM_BYTES);
+    if (has_key(netplay))
+        put(out, quern__netplay_keyed_hash(netplay->def.key, netplay->def.session, out->bytes, out->size),
+            KEYED_HASH_BYTES);
+    else
+        put(out, quern__netplay_checksum(netplay->def.session, out->bytes, out->size), CHECKSUM_BYTES);
     netplay->counts.sent_bytes += out->size;
+    quern__netplay_note_sent(netplay, player, out->size);
     netplay->def.transport.send(netplay->def.transport.user_data, player, out->bytes, out->size);
 }
 
@@ -197,7 +264,7 @@ static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, 
 {
     const quern__netplay_player *known = &netplay->players[player];
     const uint32_t bytes = netplay->def.input_bytes;
-    const uint32_t room = (uint32_t)sizeof out->bytes - CHECKSUM_BYTES - RUN_HEAD_BYTES;
+    const uint32_t room = (uint32_t)sizeof out->bytes - KEYED_HASH_BYTES - RUN_HEAD_BYTES;
     const uint32_t mask_bytes = bytes / 8 + 1;
     /* This machine has no inputs from before the world that it has loaded. */
     uint32_t count =
@@ -660,6 +727,7 @@ static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life
         if (player->life != 0 && !is_fresh && !quern__netplay_has_passed(netplay, player->contact_ns, 1))
             return false;
         player->life = life;
+        quern__netplay_note_machine(netplay, sender, sequence);
         player->view = 0;
         player->preceded_ns = 0;
         player->asked_ns = 0;
@@ -684,6 +752,8 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
     bool is_newest;
     if (in->size > in->end) return QUERN_OK;
     if (!note_sequence(netplay, sender, life, sequence, is_fresh, &is_newest)) return QUERN_OK;
+    quern__netplay_note_received(netplay, sender, in->whole_bytes, sequence,
+                                 is_fresh ? echoed_sequence : 0);
     if (is_fresh && (member->life == life || quern__netplay_is_out(member)))
         player->heard_ns = netplay->now_ns;
     if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
@@ -713,16 +783,20 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
  * position is then at the kind. Notes the version of a packet that has another one. */
 static bool is_valid(quern_netplay *netplay, packet *in, uint32_t size, uint32_t sender)
 {
-    if (size < HEADER_BYTES + CHECKSUM_BYTES || size > sizeof in->bytes ||
-        sender >= netplay->def.player_count || sender == netplay->def.player)
+    const bool is_keyed = has_key(netplay);
+    const uint32_t sum_bytes = is_keyed ? KEYED_HASH_BYTES : CHECKSUM_BYTES;
+    if (size < HEADER_BYTES + sum_bytes || size > sizeof in->bytes || sender >= netplay->def.player_count ||
+        sender == netplay->def.player)
         return false;
-    in->end = size;
-    in->size = size - CHECKSUM_BYTES;
-    if (get(in, CHECKSUM_BYTES) !=
-            quern__netplay_checksum(netplay->def.session, in->bytes, size - CHECKSUM_BYTES) ||
+    in->whole_bytes = in->end = size;
+    in->size = size - sum_bytes;
+    const uint64_t sum = get(in, sum_bytes);
+    if (sum != (is_keyed ? quern__netplay_keyed_hash(netplay->def.key, netplay->def.session, in->bytes,
+                                                     size - sum_bytes)
+                         : quern__netplay_checksum(netplay->def.session, in->bytes, size - sum_bytes)) ||
         in->bytes[0] != MAGIC)
         return false;
-    in->end = size - CHECKSUM_BYTES;
+    in->end = size - sum_bytes;
     in->size = 2;
     if (in->bytes[1] != QUERN__NETPLAY_VERSION) {
         netplay->players[sender].other_version = in->bytes[1];

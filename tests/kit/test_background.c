@@ -247,6 +247,8 @@ Test(background, without_workers_nothing_is_computed_early_unless_there_is_a_bud
             cr_assert_eq(steps_in_frame(&s), 0);
         cr_assert_eq(steps_in_frame(&s), LONG_WALK);
         cr_assert_eq(stats(&s).waited_count, 1);
+        cr_assert_gt(stats(&s).longest_wait_ns, 0);
+        cr_assert_eq(stats(&s).longest_wait_ns, stats(&s).waited_ns);
         close_scene(&s);
     }
 }

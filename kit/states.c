@@ -367,6 +367,23 @@ quern_result quern_states_add_systems(quern_states *states, quern_schedule *sche
     return result;
 }
 
+quern_result quern_states_remove_systems(quern_states *states, quern_schedule *schedule)
+{
+    static const char function[] = "quern_states_remove_systems";
+    name_buffer name;
+    if (states == NULL) return fail_null(function, "states");
+    if (schedule == NULL) return fail_null(function, "schedule");
+    print_system_name(name, states, "change", "");
+    const quern_system change_system = quern_schedule_find_system(schedule, name);
+    if (change_system.bits == 0)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s: the schedule has no system '%s': it has no systems of these states",
+                               function, name);
+    const quern_result result = quern_schedule_remove_system(schedule, change_system);
+    if (result == QUERN_OK) remove_names(states, schedule);
+    return result;
+}
+
 quern_result quern_states_set(quern_states *states, uint32_t next)
 {
     static const char function[] = "quern_states_set";

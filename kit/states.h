@@ -68,7 +68,8 @@ typedef struct quern_state {
 QUERN_API quern_result quern_states_create(quern_world *world, const quern_states_def *def,
                                            quern_states **out_states);
 
-/** Destroys states. Call it after the schedules with their systems are destroyed. NULL is allowed. */
+/** Destroys states. Call it after the schedules with their systems are destroyed, or after quern_states_remove_systems. NULL is
+ * allowed. */
 QUERN_API void quern_states_destroy(quern_states *states);
 
 /** Adds the sets, the systems "NAME clear STATE", which destroy the entities of a state that was left, and the system
@@ -88,6 +89,11 @@ QUERN_API quern_result quern_states_add_systems(quern_states *states, quern_sche
  * is refused like quern_context_resource_write. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (index). Threads: the callback's. */
 QUERN_API quern_result quern_context_set_state(quern_context *context, const quern_states *states,
                                                uint32_t next, bool restarts);
+
+/** Removes the sets and systems that quern_states_add_systems has added. Systems of the program that are in the sets remain, and
+ * frames are refused until they are removed or replaced. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the schedule has none
+ * of them), WORLD_LOCKED. */
+QUERN_API quern_result quern_states_remove_systems(quern_states *states, quern_schedule *schedule);
 
 /** Makes the next frame the first one of the state with this index, also if the state is the current one. Errors:
  * NULL_ARGUMENT, INVALID_ARGUMENT (index), WORLD_LOCKED. */

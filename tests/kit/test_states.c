@@ -352,6 +352,25 @@ Test(states, wrong_calls_are_refused)
     close_scene(&s);
 }
 
+Test(states, removed_systems_can_be_added_again)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    const uint32_t set_count = quern_schedule_list_sets(s.schedule, NULL, 0),
+                   system_count = quern_schedule_system_count(s.schedule);
+    must(quern_states_remove_systems(s.states, s.schedule));
+    cr_assert_eq(quern_schedule_list_sets(s.schedule, NULL, 0), 0);
+    must_refuse(UNKNOWN_SYSTEM, s.world, quern_schedule_run(s.schedule, NULL, 1));
+    must_refuse(INVALID_ARGUMENT, s.world, quern_states_remove_systems(s.states, s.schedule));
+    must_refuse(NULL_ARGUMENT, s.world, quern_states_remove_systems(NULL, s.schedule));
+    must_refuse(NULL_ARGUMENT, s.world, quern_states_remove_systems(s.states, NULL));
+    must(quern_states_add_systems(s.states, s.schedule, 0));
+    cr_assert_eq(quern_schedule_list_sets(s.schedule, NULL, 0), set_count);
+    cr_assert_eq(quern_schedule_system_count(s.schedule), system_count);
+    cr_assert_str_eq(frame(&s), "e0s0");
+    close_scene(&s);
+}
+
 Test(states, a_name_that_is_taken_adds_nothing)
 {
     static const char *const taken[] = {"b",          "enter a",      "leave b",

@@ -55,6 +55,16 @@ quern_relation quern_world_parent(quern_world *world)
 
 /* ------------------------------------------------------------------------------------------ changing */
 
+/* Checks that the entity is alive, and finds the relation. */
+static quern_result check_ids(const quern_world *world, quern_entity entity, quern_relation relation,
+                              quern__relation **out_relation)
+{
+    const quern_result result = quern__relation_check(&world->storage, relation, out_relation);
+    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
+        return quern__entities_check(&world->storage.entities, entity);
+    return result;
+}
+
 /* Checks that the world is unlocked and the entity alive, and finds the relation. */
 static quern_result check(const quern_world *world, quern_entity entity, quern_relation relation,
                           const char *function, quern__relation **out_relation)
@@ -62,10 +72,7 @@ static quern_result check(const quern_world *world, quern_entity entity, quern_r
     if (world == NULL) return quern__fail_null(function, "world");
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return result;
-    result = quern__relation_check(&world->storage, relation, out_relation);
-    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
-        result = quern__entities_check(&world->storage.entities, entity);
-    return quern__in_call(result, function);
+    return quern__in_call(check_ids(world, entity, relation, out_relation), function);
 }
 
 /* Checks that another entity of the call is alive. what: its role, for the message. */
@@ -335,8 +342,12 @@ static quern__related outside(const quern_world *world, quern_entity entity, que
                               const char *function)
 {
     quern__relation *known;
-    if (check(world, entity, relation, function, &known) != QUERN_OK)
-        return (quern__related){.relation = NULL};
+    quern_result result = QUERN_OK;
+    if (QUERN__LIKELY(world == NULL || !world->runs_hook))
+        result = check(world, entity, relation, function, &known);
+    else
+        result = quern__in_call(check_ids(world, entity, relation, &known), function);
+    if (result != QUERN_OK) return (quern__related){.relation = NULL};
     return (quern__related){&world->storage, known, quern_entity_index(entity)};
 }
 

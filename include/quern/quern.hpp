@@ -17,7 +17,8 @@
  *     app.run(1.0 / 60);
  *
  * A type is registered in a world when a call on the world first names it, under its C++ name (<quern/type_name.hpp>).
- * Types that are not trivially copyable get hooks that call their constructors and destructors. QUERN_DESCRIBE
+ * Types that are not trivially copyable get hooks that call their constructors and destructors. Static members
+ * `on_add(quern_world *, quern_entity, T &)`, on_set and on_remove are entity hooks (quern_entity_hooks). QUERN_DESCRIBE
  * describes the fields of a type. Commands and contexts register nothing: a type that only they name must be
  * registered before, by quern::world::component.
  *
@@ -215,6 +216,33 @@ template <typename T> struct hooks {
     }
 };
 
+/* Entity hooks of a component type: its static members on_add, on_set and on_remove. */
+template <typename T> struct entity_hooks {
+#define QUERN__ENTITY_HOOK(name)                                                                \
+    template <typename U>                                                                       \
+    static auto name##_of(int)->decltype(U::name(std::declval<quern_world *>(), quern_entity{}, \
+                                                 std::declval<U &>()),                          \
+                                         static_cast<quern_entity_hook *>(nullptr))             \
+    {                                                                                           \
+        return [](quern_world *world, quern_entity entity, void *value, void *) noexcept {      \
+            if constexpr (size_of<U>() > 0) {                                                   \
+                U::name(world, entity, *static_cast<U *>(value));                               \
+            } else {                                                                            \
+                U tag{};                                                                        \
+                U::name(world, entity, tag);                                                    \
+            }                                                                                   \
+        };                                                                                      \
+    }                                                                                           \
+    template <typename U> static quern_entity_hook *name##_of(...)                              \
+    {                                                                                           \
+        return nullptr;                                                                         \
+    }
+    QUERN__ENTITY_HOOK(on_add)
+    QUERN__ENTITY_HOOK(on_set)
+    QUERN__ENTITY_HOOK(on_remove)
+#undef QUERN__ENTITY_HOOK
+};
+
 /* Whether values of a type can be kept in a world. Specialised for objects that refer to one. */
 template <typename T> inline constexpr bool can_be_kept = true;
 #define QUERN__KEEPS_HANDLES \
@@ -249,6 +277,11 @@ template <typename T, typename Def> Def define()
             def.hooks.destroy = hooks<T>::destroy;
             if constexpr (std::is_copy_constructible<T>::value) def.hooks.copy = hooks<T>::copy;
         }
+    }
+    if constexpr (std::is_same<Def, quern_component_def>::value && std::is_class<T>::value) {
+        def.entity_hooks.on_add = entity_hooks<T>::template on_add_of<T>(0);
+        if constexpr (size_of<T>() > 0) def.entity_hooks.on_set = entity_hooks<T>::template on_set_of<T>(0);
+        def.entity_hooks.on_remove = entity_hooks<T>::template on_remove_of<T>(0);
     }
     return def;
 }

@@ -268,6 +268,20 @@ quern_entity quern__read_target(quern__related of)
     return entity_after(of.storage, quern__edges_targets(&of.relation->edges, of.slot), QUERN__SLOT_NONE);
 }
 
+quern_entity quern__read_nearest(quern__related of, uint32_t component_index,
+                                 const quern__archetype_filter *filter)
+{
+    for (uint32_t slot = of.slot; slot != QUERN__SLOT_NONE;
+         slot = quern__links_target(&of.relation->links, slot)) {
+        const quern__record *record = quern__entities_record(&of.storage->entities, slot);
+        const quern__archetype *archetype = quern__storage_archetype_of(of.storage, record);
+        if (quern__archetype_has(archetype, component_index) &&
+            (filter == NULL || quern__archetype_filter_passes(*filter, archetype)))
+            return quern__entity_of_slot(of.storage, slot);
+    }
+    return (quern_entity){0};
+}
+
 bool quern__read_has_target(quern__related of, quern_entity target)
 {
     return of.relation != NULL && quern__entities_find(&of.storage->entities, target) != NULL &&
@@ -354,6 +368,22 @@ static quern__related outside(const quern_world *world, quern_entity entity, que
 quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
 {
     return quern__read_target(outside(world, source, relation, __func__));
+}
+
+quern_entity quern_entity_nearest(const quern_world *world, quern_entity entity, quern_relation relation,
+                                  quern_component component)
+{
+    const quern__related of = outside(world, entity, relation, __func__);
+    if (of.relation == NULL ||
+        quern__in_call(quern__components_check(&world->storage.components, component), __func__) !=
+            QUERN_OK)
+        return (quern_entity){0};
+    if (of.relation->has_levels) return quern__read_nearest(of, quern__component_index(component), NULL);
+    quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: relation '%s' has no levels, so a way up could have no end: use a relation with levels",
+        __func__, quern__relation_name(of.storage, of.relation));
+    return (quern_entity){0};
 }
 
 bool quern_entity_has_target(const quern_world *world, quern_entity source, quern_relation relation,

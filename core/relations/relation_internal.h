@@ -602,6 +602,11 @@ bool quern__read_has_target(quern__related of, quern_entity target);
 uint32_t quern__read_target_count(quern__related of);
 uint32_t quern__read_source_count(quern__related of);
 
+/* Returns the entity, or its nearest ancestor, that has the component and passes the filter (NULL: all pass); null if
+ * there is none. Precondition: the relation has levels. */
+quern_entity quern__read_nearest(quern__related of, uint32_t component_index,
+                                 const quern__archetype_filter *filter);
+
 /* Store up to `capacity` targets or sources. Return their number, or 0 with a message if the array is missing. */
 uint32_t quern__read_targets(quern__related of, quern_entity *out_targets, uint32_t capacity,
                              const char *function);

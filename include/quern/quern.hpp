@@ -893,6 +893,22 @@ class context {
     {
         return quern_context_target(raw_, source, relation);
     }
+    /** Returns an entity or its nearest ancestor that has a component, declared by quern::lookup, in a relation as above;
+     * see quern_context_nearest. */
+    template <typename T> quern_entity nearest(quern_entity entity, quern_relation relation) const
+    {
+        return quern_context_nearest(raw_, entity, relation, find<T>());
+    }
+    /** Calls the lambda with an entity and its ancestors that have a component, upward, until it returns true: the entity
+     * has handled the event. Returns that entity, or null. See QUERN_CLIMB. */
+    template <typename T, typename F>
+    quern_entity climb(quern_entity entity, quern_relation relation, F &&handles) const
+    {
+        quern_entity at = nearest<T>(entity, relation);
+        while (!quern_entity_is_null(at) && !handles(at))
+            at = nearest<T>(target(at, relation), relation);
+        return at;
+    }
     /** Returns whether a source has a target, as above; see quern_context_has_target. */
     bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
     {

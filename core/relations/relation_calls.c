@@ -53,6 +53,20 @@ quern_relation quern_world_parent(quern_world *world)
     return quern__relation_handle(&world->storage, world->storage.relations->parent);
 }
 
+/* Registers the relation if the world lacks it. Another relation of that name is refused. */
+quern_relation quern_world_shared(quern_world *world)
+{
+    QUERN__NEED_OR(world, (quern_relation){0});
+    const quern__relation *known = quern__relation_find(&world->storage, quern__shared_def.name);
+    quern_relation relation = {0};
+    if (known == NULL || !world->locked)
+        (void)quern__message_add_call(quern_relation_register(world, &quern__shared_def, &relation),
+                                      __func__, NULL);
+    else
+        relation = quern__relation_handle(&world->storage, known);
+    return relation;
+}
+
 /* ------------------------------------------------------------------------------------------ changing */
 
 /* Checks that the entity is alive, and finds the relation. */

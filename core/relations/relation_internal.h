@@ -256,6 +256,9 @@ void quern__relations_release(quern__relations *relations, const quern_allocator
 /* The definition of the built-in hierarchy, quern_world_parent(). */
 extern const quern_relation_def quern__parent_def;
 
+/* The relation in which entities share values: see quern_world_shared. */
+extern const quern_relation_def quern__shared_def;
+
 /* Registers a relation and its components. If the name is registered already with the same definition, returns that
  * relation. Errors: INVALID_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__relation_register(struct quern__storage *storage, const quern_relation_def *def,

@@ -2485,6 +2485,35 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** Returns the relation of the hierarchy; see quern_world_parent. */
     quern_relation parent() { return quern_world_parent(raw_); }
+    /** Returns an entity or its nearest ancestor that has a component; see quern_entity_nearest. */
+    template <typename T> entity_ref nearest(quern_entity entity_below, quern_relation relation)
+    {
+        return entity(quern_entity_nearest(raw_, entity_below, relation, component<T>()));
+    }
+    /** Returns the relation in which entities share values; see quern_world_shared. */
+    quern_relation shared() { return quern_world_shared(raw_); }
+    /** Creates an entity with values that others share; null on failure. See quern_shared_create. */
+    template <typename... T> entity_ref create_shared(const T &...values)
+    {
+        const quern_prefab_value list[] = {
+            {component<T>(), std::is_empty<T>::value ? nullptr : static_cast<const void *>(&values),
+             false}...};
+        quern_entity made{};
+        const quern_result result =
+            check(quern_shared_create(raw_, list, static_cast<uint32_t>(sizeof...(T)), &made));
+        return entity(result == QUERN_OK ? made : quern_entity{});
+    }
+    /** Returns a value that an entity shares; nullptr if there is none. See quern_entity_get_shared. */
+    template <typename T> const T *get_shared(quern_entity entity)
+    {
+        return static_cast<const T *>(quern_entity_get_shared(raw_, entity, component<T>()));
+    }
+    /** Gives an entity a value of its own for one that it shares; see quern_entity_override_shared. */
+    template <typename T>
+    QUERN__CPP_NODISCARD quern_result override_shared(quern_entity entity, const T &value)
+    {
+        return check(quern_entity_override_shared(raw_, entity, component<T>(), &value));
+    }
     /** Returns the target of a source; null if there is none. See quern_entity_target. */
     entity_ref target(quern_entity source, quern_relation relation) const
     {

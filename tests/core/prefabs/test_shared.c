@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 /* Values that instances share: reading, changing, own values of single instances, refusals, failed allocations, and what
  * histories, archives and clones carry. */
+#include "tests/flow/flow_setup.h"
 #include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
@@ -211,6 +213,15 @@ Test(shared, failed_allocations_change_no_value)
     }
 }
 
+/* Copies the shared value to the row. */
+static void copy_speed(quern_context *context, const quern_view *view)
+{
+    uint64_t *places = quern_view_write(view, 0);
+    const Stats *const *speeds = QUERN_UP(view, 1, Stats);
+    for (uint32_t i = 0; i < view->count; i++)
+        places[i] = speeds[i]->speed;
+}
+
 /* A model has a number for each kind and each instance. */
 Test(shared, random_programs_agree_with_a_model)
 {
@@ -221,6 +232,10 @@ Test(shared, random_programs_agree_with_a_model)
         uint32_t kind_of[INSTANCES];
         quern_entity values[KINDS], instances[INSTANCES];
         quern_prefab prefabs[KINDS];
+        quern_jobs *jobs = setup_jobs(pool_threads[seed % POOL_COUNT]);
+        quern_schedule *schedule = setup_schedule(world);
+        make_system(schedule, "copy", copy_speed,
+                    .terms = {quern_term_write(place), quern_term_shared(world, stats)});
         for (uint32_t k = 0; k < KINDS; k++) {
             values[k] = make_shared(kinds[k] = 1 + k);
             prefabs[k] = make_prefab(values[k]);
@@ -252,11 +267,17 @@ Test(shared, random_programs_agree_with_a_model)
                 must(quern_entity_add(world, instances[i], mesh, NULL));
                 must(quern_entity_remove(world, instances[i], mesh));
             }
+            if (step % 20 == 0) must_run(schedule, jobs);
+            for (uint32_t n = 0; n < INSTANCES && step % 20 == 0; n++)
+                cr_assert_eq(*(const uint64_t *)quern_entity_get(world, instances[n], place),
+                             own[n] != 0 ? own[n] : kinds[kind_of[n]]);
             for (uint32_t n = 0; n < INSTANCES; n++)
                 cr_assert_eq(speed_of(world, instances[n]), own[n] != 0 ? own[n] : kinds[kind_of[n]],
                              "seed %llu", (unsigned long long)seed);
         }
         for (uint32_t i = 0; i < INSTANCES; i++)
             must(quern_entity_destroy(world, instances[i]));
+        quern_schedule_destroy(schedule);
+        quern_jobs_destroy(jobs);
     }
 }

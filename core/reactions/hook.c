@@ -191,6 +191,7 @@ void quern__hooks_call_after(quern__storage *storage)
     for (uint32_t i = 0; i < reactions->hooks.count; i++) {
         quern__reaction *reaction = reactions->hooks.items[i];
         if (!reaction->is_pending) continue;
+        quern__storage_note_written(storage, component_of(reaction)); /* hooks may write the values */
         for (uint32_t k = 0; k < reaction->subscriptions.count; k++) {
             const quern__subscription *subscription = reaction->subscriptions.items[k];
             for (uint32_t slot = 0; slot < subscription->archetype->chunk_count && subscription->is_pending;
@@ -250,7 +251,7 @@ quern_result quern__hooked_frame_begin(quern__hooked_frame *frame, quern__storag
 void quern__hooked_frame_release(quern__hooked_frame *frame)
 {
     const quern_allocator *allocator = &frame->storage->allocator;
-    for (uint32_t i = 0; i < frame->count; i++) {
+    for (uint32_t i = 0; i < frame->count && frame->items != NULL; i++) {
         quern__hooked_values *it = &frame->items[i];
         if (it->value_count > 0 && it->values != NULL)
             quern__type_destroy(it->type, it->values, it->value_count);
@@ -337,8 +338,10 @@ static void add_or_set(hook_call it, quern__hooked_values *values, const quern_e
     const uint64_t hash = value != NULL ? quern__hash_bytes(0, value, size_bytes) : 0;
     if (number == 0) call(it, hooks, hooks->on_add, entity, value);
     call(it, hooks, hooks->on_set, entity, value);
-    if (value != NULL && quern__hash_bytes(0, value, size_bytes) != hash)
+    if (value != NULL && quern__hash_bytes(0, value, size_bytes) != hash) {
         quern__note_component(archetype, location, 1, component_index);
+        quern__storage_note_written(&it.world->storage, component_index);
+    }
 }
 
 void quern__hooked_frame_after(quern__hooked_frame *frame)

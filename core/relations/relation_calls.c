@@ -53,18 +53,26 @@ quern_relation quern_world_parent(quern_world *world)
     return quern__relation_handle(&world->storage, world->storage.relations->parent);
 }
 
-/* Registers the relation if the world lacks it. Another relation of that name is refused. */
+static quern_result register_shared(quern_world *world, quern__relation **out_relation)
+{
+    QUERN__ENTER_AS(world, "quern_world_shared");
+    *out_relation = quern__relation_find(&world->storage, quern__shared_def.name);
+    if (world->locked && *out_relation != NULL) return QUERN_OK;
+    if (quern__world_check_unlocked(world, "quern_world_shared") != QUERN_OK)
+        return quern__fail(
+            QUERN_ERROR_WORLD_LOCKED,
+            "quern_world_shared: the world has no relation for shared values yet, and a callback cannot "
+            "register it: call quern_world_shared once before the frame");
+    return quern__in_call(quern__relation_register(&world->storage, &quern__shared_def, out_relation),
+                          "quern_world_shared");
+}
+
 quern_relation quern_world_shared(quern_world *world)
 {
     QUERN__NEED_OR(world, (quern_relation){0});
-    const quern__relation *known = quern__relation_find(&world->storage, quern__shared_def.name);
-    quern_relation relation = {0};
-    if (known == NULL || !world->locked)
-        (void)quern__message_add_call(quern_relation_register(world, &quern__shared_def, &relation),
-                                      __func__, NULL);
-    else
-        relation = quern__relation_handle(&world->storage, known);
-    return relation;
+    quern__relation *relation;
+    if (register_shared(world, &relation) != QUERN_OK) return (quern_relation){0};
+    return quern__relation_handle(&world->storage, relation);
 }
 
 /* ------------------------------------------------------------------------------------------ changing */

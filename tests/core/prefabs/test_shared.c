@@ -156,6 +156,11 @@ Test(shared, wrong_calls_are_refused)
     must_refuse(UNKNOWN_COMPONENT, world,
                 quern_entity_override_shared(world, a, component_unregistered(stats), &(Stats){1}));
     assert_refused_value(world, quern_entity_get_shared(world, dead, stats) != NULL);
+    quern_world *other = setup_world();
+    quern_relation taken;
+    must(quern_relation_register(other, &(quern_relation_def){.name = "shared", .levels = true}, &taken));
+    assert_refused_value(other, !quern_relation_is_null(quern_world_shared(other)));
+    quern_world_destroy(other);
     cr_assert_null(quern_entity_get_shared(world, a, place));
 }
 

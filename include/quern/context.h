@@ -132,11 +132,13 @@ QUERN_API quern_entity quern_context_nearest(quern_context *context, quern_entit
  *
  * Entities without the component are skipped. `break` ends the climb. See quern_context_nearest for what the system
  * declares, and for what is refused. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a declarator */
 #define QUERN_CLIMB(context, at, entity, relation, component)                                   \
     for (quern_entity at = quern_context_nearest((context), (entity), (relation), (component)); \
          !quern_entity_is_null(at);                                                             \
          at = quern_context_nearest((context), quern_context_target((context), at, (relation)), \
                                     (relation), (component)))
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /** Returns the first source of a target in a relation; null if it has none or is not alive. Refused like
  * quern_context_target. */

@@ -105,6 +105,23 @@ Test(entity_hooks, are_called_for_what_a_call_does)
     expect("add 4, set 4, remove 4, ");
 }
 
+/* The second move between two archetypes finds a cached edge. */
+Test(entity_hooks, are_called_along_cached_edges)
+{
+    for (uint64_t i = 1; i < 4; i++) {
+        const quern_entity added = setup_entity(world), set = setup_entity(world);
+        must(quern_entity_add(world, added, plain, &i));
+        must(quern_entity_set(world, set, plain, &i));
+        calls[0] = '\0';
+        must(quern_entity_add(world, added, body, &(Body){5}));
+        expect("add 5, set 5, ");
+        must(quern_entity_set(world, set, body, &(Body){6}));
+        expect("add 6, set 6, ");
+        must(quern_entity_remove(world, added, body));
+        expect("remove 5, ");
+    }
+}
+
 /* One change is the sum of its commands. */
 Test(entity_hooks, are_called_once_for_a_sync_point)
 {

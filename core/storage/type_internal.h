@@ -88,7 +88,7 @@ typedef struct quern__type {
     uint32_t alignment_bytes;
     quern_hooks hooks;
     quern_entity_hooks entity_hooks; /* of components */
-    uint64_t type_id; /* identity of the type in its language; 0: none */
+    uint64_t type_id;                /* identity of the type in its language; 0: none */
     quern_field *
         fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;

@@ -132,8 +132,9 @@ struct quern_world {
 };
 
 /* The operations that lock a world, for messages. */
-#define QUERN__WORLD_LOCKERS \
-    "a frame, quern_query_parallel_for, quern_world_flush, a save, a load, a fill callback or an entity hook"
+#define QUERN__WORLD_LOCKERS                                                                              \
+    "a frame, quern_query_parallel_for, quern_world_flush, a save, a load, a fill callback or an entity " \
+    "hook"
 
 /* Fails with WORLD_LOCKED. function: name of the call, for the message. */
 quern_result quern__world_fail_locked(const char *function);
@@ -154,7 +155,8 @@ quern_result quern__world_check_provisional(const quern_world *world, const quer
 /* Performs quern__world_check_unlocked for a call that reads entities and that entity hooks may make. */
 static inline quern_result quern__world_check_readable(const quern_world *world, const char *function)
 {
-    return QUERN__UNLIKELY(world->locked && !world->runs_hook) ? quern__world_fail_locked(function) : QUERN_OK;
+    return QUERN__UNLIKELY(world->locked && !world->runs_hook) ? quern__world_fail_locked(function)
+                                                               : QUERN_OK;
 }
 
 /* Bit that is set in a getter's number while its world is locked. No ref has it, so all refs of the getter fail. */

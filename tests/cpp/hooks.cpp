@@ -92,7 +92,8 @@ static void events_climb()
     quern::world world;
     quern::schedule schedule(world);
     const quern_relation parent = world.parent();
-    const quern_entity window = world.create(Button{10}), panel = world.create(Button{2}), label = world.create();
+    const quern_entity window = world.create(Button{10}), panel = world.create(Button{2}),
+                       label = world.create();
     EXPECT(world.relate(panel, parent, window) == QUERN_OK);
     EXPECT(world.relate(label, parent, panel) == QUERN_OK);
     EXPECT(world.nearest<Button>(label, parent) == panel);
@@ -101,9 +102,13 @@ static void events_climb()
         const quern_entity by = context.climb<Button>(click.target, parent, [&](quern_entity at) {
             return click.strength < context.lookup<Button>(at)->limit;
         });
-        handled += by == window ? "window " : by == panel ? "panel " : quern_entity_is_null(by) ? "none " : "? ";
+        handled += by == window               ? "window "
+                   : by == panel              ? "panel "
+                   : quern_entity_is_null(by) ? "none "
+                                              : "? ";
     };
-    EXPECT(schedule.add_events("press", press, quern::lookup<Button>{}, quern::reads_relation{parent}) == QUERN_OK);
+    EXPECT(schedule.add_events("press", press, quern::lookup<Button>{}, quern::reads_relation{parent}) ==
+           QUERN_OK);
     for (int strength : {1, 5, 50})
         EXPECT(world.emit(Click{label, strength}) == QUERN_OK);
     EXPECT(schedule.run(nullptr, 0) == QUERN_OK);

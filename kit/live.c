@@ -391,7 +391,11 @@ static live_layout layout_of(quern_type_kind kind, const live_definition *def)
 static bool has_hooks(quern_type_kind kind, const live_definition *def)
 {
     const quern_hooks *const hooks = layout_of(kind, def).hooks;
-    return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+    if (hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL)
+        return true;
+    const quern_entity_hooks *const calls = &def->component.entity_hooks;
+    return kind == QUERN_TYPE_COMPONENT &&
+           (calls->on_add != NULL || calls->on_set != NULL || calls->on_remove != NULL);
 }
 
 static quern_field *fields_of(quern_type_kind kind, live_definition *def)
@@ -593,6 +597,9 @@ static quern_result on_register(void *user_data, quern_type_kind kind, const voi
         result = register_new(live, version, kind, def, out_bits);
         is_kept = result == QUERN_OK;
     } else if (known == NULL) {
+        /* the world may outlive the module, so the program's type gets no functions of the module */
+        if (kind == QUERN_TYPE_COMPONENT)
+            def->component.entity_hooks = (quern_entity_hooks){.on_add = NULL};
         result =
             register_type(live, kind, def, out_bits); /* the program's type: compares the definitions */
     } else if (before == NULL) {
@@ -623,12 +630,14 @@ static void complete_definition(quern_type_kind kind, const quern_component_def 
         out_def->member.hooks = type->hooks;                               \
         out_def->member.type_id = type->type_id;                           \
     } while (0)
-    if (kind == QUERN_TYPE_COMPONENT)
+    if (kind == QUERN_TYPE_COMPONENT) {
         COPY(component);
-    else if (kind == QUERN_TYPE_RESOURCE)
+        out_def->component.entity_hooks = type->entity_hooks;
+    } else if (kind == QUERN_TYPE_RESOURCE) {
         COPY(resource);
-    else
+    } else {
         COPY(event);
+    }
 #undef COPY
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In place of core/reactions, if QUERN_WITHOUT names it: no system can react, so nothing is ever pending. */
+/* In place of core/reactions, if QUERN_WITHOUT names it: no system can react, so nothing is ever pending, and no entity can
+ * have a component with entity hooks. */
 
+#include "core/reactions/hook.h"
 #include "core/reactions/reaction.h"
 
 #include "core/base/base_internal.h"
@@ -11,10 +13,64 @@
 
 const quern__row_events quern__subscription_events;
 
+/* Refuses archetypes whose components have entity hooks, which nothing would call. */
+static quern_result refuse_hooks(quern__storage *storage, quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        const quern__type *type =
+            quern__components_type(&storage->components, archetype->component_indices[i]);
+        if (quern__entity_hooks_exist(&type->entity_hooks))
+            return quern__fail(
+                QUERN_ERROR_UNAVAILABLE,
+                "component '%s' has entity hooks, which are missing: this library was built with "
+                "QUERN_WITHOUT=reactions; link a library with that room",
+                type->name);
+    }
+    return QUERN_OK;
+}
+
 void quern__reactions_init(quern__reactions *reactions, quern__storage *storage)
 {
-    *reactions = (quern__reactions){0};
+    *reactions = (quern__reactions){.listener = {.created = refuse_hooks}};
     storage->reactions = reactions;
+    quern__storage_listen(storage, &reactions->listener);
+}
+
+quern_result quern__hooks_attach(quern_world *world, uint32_t component_index)
+{
+    return quern__fail(
+        QUERN_ERROR_UNAVAILABLE,
+        "component '%s' cannot get entity hooks, which are missing: this library was built with "
+        "QUERN_WITHOUT=reactions; link a library with that room",
+        quern__components_type(&world->storage.components, component_index)->name);
+}
+
+void quern__hooks_call_remove(quern__storage *storage, const quern__archetype *archetype,
+                              const quern__archetype *target, uintptr_t first, uint32_t count)
+{
+    (void)storage, (void)archetype, (void)target, (void)first, (void)count;
+}
+
+void quern__hooks_before_all_leave(quern__storage *storage, const quern__archetype *archetype,
+                                   const quern__archetype *target)
+{
+    (void)storage, (void)archetype, (void)target;
+}
+
+void quern__hooks_before_end(quern__storage *storage)
+{
+    (void)storage;
+}
+
+uint32_t quern__hooks_level(const quern__storage *storage, const quern__archetype *archetype)
+{
+    (void)storage, (void)archetype;
+    return 0;
+}
+
+void quern__hooks_call_after(quern__storage *storage)
+{
+    (void)storage;
 }
 
 void quern__reactions_release(quern__storage *storage)

@@ -3,6 +3,7 @@
 #include "core/archive/archive_internal.h"
 
 #include "core/base/base_internal.h"
+#include "core/reactions/hook.h"
 #include "core/storage/change.h"
 #include "core/storage/type_internal.h"
 
@@ -706,6 +707,7 @@ static void load_all(const loading *load)
     if (load->restorer != NULL)
         load->restorer->restore(load->restorer->argument, load->image, map_handle, (void *)load);
     quern__world_set_locked(world, false);
+    quern__hooks_after(load->storage);
 }
 
 /* ---------------------------------------------------------------------------------------- interface */

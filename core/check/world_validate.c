@@ -265,7 +265,7 @@ static quern_result validate_reaction(const quern__storage *storage, const quern
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         const quern__subscription *subscription = quern__find_subscription(archetype, reaction);
-        REQUIRE((subscription != NULL) == reaction->matches(reaction->query, archetype),
+        REQUIRE((subscription != NULL) == quern__reaction_matches(reaction, archetype),
                 "reaction %u must be subscribed to archetype %u exactly if it matches it", reaction->number,
                 i);
         if (subscription == NULL) continue;
@@ -296,6 +296,9 @@ static quern_result world_validate_reactions(const quern_world *world)
         if (result != QUERN_OK) return result;
         count++;
     }
+    for (uint32_t i = 0; i < reactions->hooks.count; i++)
+        REQUIRE(!reactions->hooks.items[i]->is_pending, "entity hooks of component %u were not called",
+                quern__component_index(reactions->hooks.items[i]->terms[0].component));
     REQUIRE(count == reactions->count, "%u reactions are listed, but %u are counted", count,
             reactions->count);
     return QUERN_OK;

@@ -7,6 +7,7 @@
 
 #include "core/entities/entities_internal.h"
 #include "core/query/query_internal.h"
+#include "core/reactions/hook.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
 
@@ -77,6 +78,7 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
         memcpy(out_entities + rows.number, handles, rows.count * sizeof *handles);
     }
     quern__rows_gather_if_large(storage);
+    quern__hooks_after(storage);
     return QUERN_OK;
 }
 
@@ -206,8 +208,15 @@ static quern_result run_change(const matching_change *change, uint64_t *out_coun
 {
     quern_result result = reserve_all(change);
     if (result != QUERN_OK) return result;
+    const quern_query *query = change->query;
+    for (uint32_t i = 0; i < query->matches.count && !change->adds && quern__hooks_are_used(query->storage);
+         i++)
+        if (is_source(change, query->matches.items[i].archetype))
+            quern__hooks_before_all_leave(query->storage, query->matches.items[i].archetype,
+                                          plan_of(change, query->matches.items[i].archetype)->target);
     uint64_t count = move_all(change);
-    quern__rows_gather_if_large(change->query->storage);
+    quern__rows_gather_if_large(query->storage);
+    quern__hooks_after(query->storage);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }

@@ -11,7 +11,7 @@
 #include "core/entities/entities_internal.h"
 
 #include "core/query/query_internal.h"
-#include "core/reactions/reaction.h"
+#include "core/reactions/hook.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
 #include "core/storage/type_internal.h"
@@ -222,7 +222,7 @@ static quern__create_list *cache_list(quern_world *world, const quern_component 
         list->types[i] = type->hooks.copy != NULL || type->hooks.move != NULL ? type : NULL;
     }
     list->required_count = required_count;
-    list->is_special = list->has_handles || required_count > 0;
+    list->is_special = list->has_handles || required_count > 0 || archetype->has_hooks;
     memcpy(list->required, required, sizeof list->required);
     if (relation == NULL) list->archetypes[0] = archetype;
     return lists->latest = list;
@@ -411,6 +411,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
         link_new(relation, *out_entity, target,
                  quern__relation_source_level(relation, quern_entity_index(target)));
     }
+    quern__hooks_after(storage);
     return QUERN_OK;
 }
 
@@ -426,7 +427,7 @@ static inline quern_result create_plainly(quern_world *world, quern__create_list
                : result;
 }
 
-/* Creates an entity by a cached list with handles to be checked or with required components. */
+/* Creates an entity by a cached list with handles to be checked, with required components or with entity hooks. */
 static QUERN__NO_INLINE quern_result create_specially(quern_world *world, quern__create_list *list,
                                                       const quern_component *components,
                                                       const void *const *values, quern_entity *out_entity)
@@ -434,12 +435,13 @@ static QUERN__NO_INLINE quern_result create_specially(quern_world *world, quern_
     quern_result result = QUERN_OK;
     if (list->has_handles) result = check_handles(world, components, values, list->count);
     if (result == QUERN_OK) result = create_plainly(world, list, values, out_entity);
-    if (result != QUERN_OK || list->required_count == 0) return result;
+    if (result != QUERN_OK) return result;
     const quern__record *record =
         quern__entities_record(&world->storage.entities, quern_entity_index(*out_entity));
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     for (uint32_t i = 0; i < list->required_count; i++)
         quern__fill_component(&world->storage, archetype, record->location, list->required[i], NULL, 1);
+    quern__hooks_after(&world->storage);
     return QUERN_OK;
 }
 
@@ -575,6 +577,25 @@ static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32
     }
 }
 
+/* Calls on_remove for living entities that are about to be destroyed, given by slots. */
+static void call_hooks(quern__storage *storage, const uint32_t *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__record *record = quern__entities_record(&storage->entities, slots[i]);
+        quern__hooks_before_leaving(storage, quern__storage_archetype_of(storage, record), NULL,
+                                    record->location, 1);
+    }
+}
+
+/* Calls on_remove for a cascade, in the order in which its entities will be destroyed. */
+static void call_hooks_of_cascade(quern__storage *storage, const quern__cascade *cascade)
+{
+    if (!quern__hooks_are_used(storage)) return;
+    for (uint32_t i = cascade->slots.count; i-- > cascade->requested_count;)
+        call_hooks(storage, &cascade->slots.items[i], 1);
+    call_hooks(storage, cascade->slots.items, cascade->requested_count);
+}
+
 /* Destroys the entities of a cascade that were not requested, in reverse order: sources before targets. */
 static void destroy_cascaded(quern__storage *storage, quern__cascade *cascade)
 {
@@ -600,6 +621,7 @@ static quern_result close_and_unlink(quern__storage *storage, quern__cascade *ca
         result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
     }
     if (result == QUERN_OK) result = quern__cascade_detach(cascade, storage);
+    if (result == QUERN_OK) call_hooks_of_cascade(storage, cascade);
     if (result == QUERN_OK) quern__cascade_unlink(cascade, storage);
     return result;
 }
@@ -628,7 +650,7 @@ quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *e
     for (uint32_t i = 0; i < count; i++)
         if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, entities[i]) == NULL))
             return fail_listed(storage, entities, i);
-    if (storage->has_attachments)
+    if (storage->has_attachments || quern__hooks_are_used(storage)) /* hooks: each entity once */
         return quern__in_call(quern__world_destroy_cascade(world, entities, count), __func__);
     /* copies for reactions; an entity that is in the list twice counts twice */
     quern_result result = QUERN_OK;
@@ -703,7 +725,7 @@ quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_cou
     uint64_t count = 0;
     quern_result result = quern__query_prepare(query, __func__);
     if (result != QUERN_OK) return result;
-    if (query->storage->has_attachments)
+    if (query->storage->has_attachments || quern__hooks_are_used(query->storage))
         result = destroy_matches_and_cascade(query, &count);
     else {
         quern__leaving_begin(query->storage); /* copies of all rows for reactions */

@@ -8,6 +8,7 @@
 #include "core/entities/entities_internal.h"
 
 #include "core/base/containers.h"
+#include "core/reactions/hook.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
 
@@ -46,6 +47,20 @@ static inline quern_result check_entity_and_component(const quern_world *world, 
     return fail_component(world, component, function);
 }
 
+/* Performs check_entity_and_component for a call that reads, which entity hooks may make in a locked world. */
+static quern_result check_readable(const quern_world *world, quern_entity entity, quern_component component,
+                                   const char *function, const quern__record **out_record)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    const quern_result result = quern__world_check_readable(world, function);
+    if (result != QUERN_OK) return result;
+    *out_record = quern__entities_find(&world->storage.entities, entity);
+    if (QUERN__UNLIKELY(*out_record == NULL)) return fail_entity(world, entity, function);
+    const quern__components *components = &world->storage.components;
+    if (quern__components_unchecked_index(components, component) < components->list.count) return QUERN_OK;
+    return fail_component(world, component, function);
+}
+
 /* Returns the record of a living entity of an unlocked world, or NULL. check_entity gives the message. */
 static inline quern__record *find_unlocked(const quern_world *world, quern_entity entity)
 {
@@ -78,6 +93,8 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
         return quern__in_call(quern__world_destroy_cascade(world, &entity, 1), "quern_entity_destroy");
     result = quern__row_leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_destroy");
+    quern__hooks_before_leaving(storage, quern__storage_archetype_of(storage, record), NULL,
+                                record->location, 1);
     if (storage->has_attachments) quern__names_drop(storage->names, quern_entity_index(entity));
     quern__row_leave(storage, entity);
     return QUERN_OK;
@@ -152,12 +169,14 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, source, plan->target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
     if (result != QUERN_OK) return result;
+    quern__hooks_before_leaving(storage, source, plan->target, record->location, 1);
     uint32_t count;
     uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
     quern__fill_component(storage, plan->target, location, quern__component_index(component), value, 1);
     quern__fill_required(plan, quern__component_index(component), location, 1);
     quern__row_move(storage, entity, record, plan, location);
     quern__rows_gather_if_large(storage); /* not before: the value may be in the storage */
+    quern__hooks_after(storage);
     return QUERN_OK;
 }
 
@@ -216,7 +235,7 @@ static QUERN__NO_INLINE quern_result move_by_uncached_edge(quern_world *world, q
                                  value, true,   slowly};
     if (edge->key != (edge_key | QUERN__EDGE_NEEDS_ROOM))
         edge = quern__plan_find_edge(&world->storage, source, edge_key);
-    if (edge == NULL) return change_slowly(it);
+    if (edge == NULL || source->has_hooks || edge->target->has_hooks) return change_slowly(it);
     if (!source->has_fast_leave &&
         quern__row_leaving_reserve(&world->storage, source, edge->target) != QUERN_OK)
         return change_slowly(it);
@@ -360,6 +379,7 @@ quern_result quern_entity_clear(quern_world *world, quern_entity entity)
     if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, source, target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__hooks_before_leaving(storage, source, target, record->location, 1);
     uint32_t appended;
     quern__row_move(storage, entity, record, plan, quern__rows_append(storage, target, 1, &appended));
     quern__rows_gather_if_large(storage);
@@ -392,6 +412,7 @@ static void replace_value(quern_world *world, const quern__record *record, quern
         quern__rows_before_write(archetype, record->location, 1, index);
         copy_over(type, target, value);
         quern__rows_written(archetype, record->location, 1, index);
+        if (QUERN__UNLIKELY(archetype->has_hooks)) quern__hooks_after(&world->storage);
     }
     quern__storage_note_written(&world->storage, index);
 }
@@ -466,13 +487,17 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
     return QUERN_OK;
 }
 
-/* Reports the error of a quern_entity_get that found no value, if there is one. Returns NULL. */
-static QUERN__SLOW_PATH void *fail_get(const quern_world *world, quern_entity entity,
-                                       quern_component component)
+/* Performs a quern_entity_get that found no value in an unlocked world: gets it for an entity hook, or returns NULL and
+ * reports the error, if there is one. */
+static QUERN__SLOW_PATH void *get_slowly(const quern_world *world, quern_entity entity,
+                                         quern_component component)
 {
     static const char function[] = "quern_entity_get";
-    quern__record *record;
-    if (check_entity_and_component(world, entity, component, function, &record) != QUERN_OK) return NULL;
+    const quern__record *record;
+    if (check_readable(world, entity, component, function, &record) != QUERN_OK) return NULL;
+    void *value = quern__storage_value(quern__storage_archetype_of(&world->storage, record),
+                                       record->location, quern__component_index(component));
+    if (value != NULL) return value;
     if (quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes ==
         0)
         (void)quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -485,11 +510,11 @@ static QUERN__SLOW_PATH void *fail_get(const quern_world *world, quern_entity en
 void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
 {
     const quern__record *record = find_unlocked(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return fail_get(world, entity, component);
+    if (QUERN__UNLIKELY(record == NULL)) return get_slowly(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t index = quern__components_unchecked_index(&world->storage.components, component);
     void *value = quern__storage_value(archetype, record->location, index);
-    if (QUERN__UNLIKELY(value == NULL)) return fail_get(world, entity, component);
+    if (QUERN__UNLIKELY(value == NULL)) return get_slowly(world, entity, component);
     quern__storage_note_pointer_given(&world->storage, index);
     return value;
 }
@@ -527,6 +552,7 @@ quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, 
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     quern__rows_before_write(archetype, record->location, 1, quern__component_index(component));
     quern__rows_written(archetype, record->location, 1, quern__component_index(component));
+    quern__hooks_after(&world->storage);
     return QUERN_OK;
 }
 
@@ -564,15 +590,15 @@ quern_result quern_entity_set_component_enabled(quern_world *world, quern_entity
 bool quern_entity_is_component_enabled(const quern_world *world, quern_entity entity,
                                        quern_component component)
 {
-    quern__record *record;
-    if (check_entity_and_component(world, entity, component, __func__, &record) != QUERN_OK) return false;
+    const quern__record *record;
+    if (check_readable(world, entity, component, __func__, &record) != QUERN_OK) return false;
     return quern__row_is_enabled(quern__storage_archetype_of(&world->storage, record), record->location,
                                  quern__component_index(component));
 }
 
 bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)
 {
-    quern__record *record;
-    if (check_entity_and_component(world, entity, component, __func__, &record) != QUERN_OK) return false;
+    const quern__record *record;
+    if (check_readable(world, entity, component, __func__, &record) != QUERN_OK) return false;
     return has(world, record, component);
 }

@@ -8,7 +8,7 @@
 
 #include "core/prefabs/prefab_internal.h"
 #include "core/query/query_internal.h"
-#include "core/reactions/reaction.h"
+#include "core/reactions/hook.h"
 #include "core/record/record.h"
 
 typedef struct replacement {
@@ -209,7 +209,10 @@ quern_result quern_component_redefine(quern_world *world, quern_component compon
     result = quern__redefine_begin(&it, result, index, how, out_report);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     uint32_t frame_count = 0;
-    if (it.is_converted) result = convert(world, &it, &frame_count);
+    if (!it.only_checks && quern__entity_hooks_exist(&it.type->entity_hooks) &&
+        components->list.items[index]->archetypes.count > 0)
+        result = quern__hooks_attach(world, index);
+    if (it.is_converted && result == QUERN_OK) result = convert(world, &it, &frame_count);
     result = quern__redefine_end(&it, result, out_report);
     if (result == QUERN_OK && out_report != NULL) out_report->dropped_frame_count = frame_count;
     return quern__in_call(result, __func__);

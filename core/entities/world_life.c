@@ -11,7 +11,7 @@
 #include "core/playback/playback.h"
 #include "core/prefabs/prefab_internal.h"
 #include "core/query/query_internal.h"
-#include "core/reactions/reaction.h"
+#include "core/reactions/hook.h"
 #include "core/record/accumulator.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
@@ -226,8 +226,11 @@ static bool end_users(quern_world *world)
         refuse_destroy(world, "nothing was changed");
         return false;
     }
-    if (have_values_hooks(&world->storage) && destroy_entities(world) != QUERN_OK &&
-        world->user_count > 0) {
+    const bool has_hooks = quern__hooks_are_used(&world->storage);
+    const bool ends = has_hooks || have_values_hooks(&world->storage);
+    const bool has_memory = !ends || destroy_entities(world) == QUERN_OK;
+    if (!has_memory && has_hooks) quern__hooks_before_end(&world->storage);
+    if (!has_memory && world->user_count > 0) {
         refuse_destroy(world, "there is no memory to destroy the entities, which may own objects");
         return false;
     }

@@ -15,7 +15,7 @@
 #include "core/history/history_internal.h"
 #include "core/platform/platform.h"
 #include "core/query/query_internal.h"
-#include "core/reactions/reaction.h"
+#include "core/reactions/hook.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
 
@@ -1299,19 +1299,45 @@ static void restore_all(const restore *it)
     quern__restore_world_state(it->history, it->snapshot);
 }
 
+/* Calls on_remove for the values that the snapshot lacks. */
+static void call_hooks(const restore *it, quern__hooked_frame *hooked)
+{
+    for (uint32_t i = 0; i < it->count; i++) {
+        const restore_target *target = &it->targets[i];
+        for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++) {
+            const quern__page page = quern__saved_pages(target->saved, slot)[target->saved->column_count];
+            quern__hooked_frame_keep(
+                hooked, target->archetype,
+                (const quern_entity *)(const void *)quern__page_memory(&it->history->store, page),
+                quern__saved_row_count(target->saved, slot));
+        }
+    }
+    quern__hooked_frame_before(hooked);
+}
+
 quern_result quern__history_restore(quern__history *history, const quern__snapshot *snapshot)
 {
     restore it = {.history = history, .storage = &history->world->storage, .snapshot = snapshot};
     history->transfers.count = history->column_restores.count = 0;
     history->copied_bytes = history->copied_count = 0;
-    const quern_result result = prepare(&it);
-    if (result == QUERN_OK)
-        restore_all(&it);
-    else
-        undo(&it);
+    quern__hooked_frame hooked;
+    quern_result result = quern__hooked_frame_begin(&hooked, it.storage, snapshot->slots.slot_count);
+    if (result == QUERN_OK) {
+        result = prepare(&it);
+        if (result == QUERN_OK) {
+            if (hooked.count > 0) call_hooks(&it, &hooked);
+            restore_all(&it);
+        } else {
+            undo(&it);
+        }
+    }
     quern__page_release(&it.history->store, it.targets_page);
     quern__page_release(&it.history->store, it.base_page);
     quern__page_release(&it.history->store, it.list_page);
-    if (result == QUERN_OK) quern__history_set_base(history, snapshot);
+    if (result == QUERN_OK) {
+        quern__history_set_base(history, snapshot);
+        quern__hooked_frame_after(&hooked); /* what hooks write is newer than the frame */
+    }
+    quern__hooked_frame_release(&hooked);
     return result;
 }

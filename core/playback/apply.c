@@ -17,7 +17,7 @@
  * Parts: a check of provisional handles, values, handles, chunks, creates, the end, the stage. */
 #include "core/playback/stages.h"
 
-#include "core/reactions/reaction.h"
+#include "core/reactions/hook.h"
 #include "core/storage/change.h"
 
 /* ------------------------------------------------------------------------- check of provisional handles */
@@ -611,6 +611,53 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
     }
     storage->reactions->orders_by_row = false;
     quern__structure_changed(storage);
+}
+
+/* ---------------------------------------------------------------------------------------- entity hooks */
+
+/* Calls on_remove for the rows of a chunk that will leave its archetype or lose components. */
+static void call_hooks_of_chunk(quern__storage *storage, const quern__chunk_edits *edits)
+{
+    uint32_t index = edits->first_view;
+    for (uint32_t i = 0; i < edits->view_count; i++) {
+        const quern__view_edit *view = quern__view_edit_at(edits, index);
+        const quern__sequence *sequence = &edits->scratch->sequences.list.items[view->sequence];
+        quern__view_range range = {.index = 0};
+        index = view->next;
+        if (!sequence->is_destroyed && sequence->target == edits->archetype) continue;
+        while (quern__view_next_range(view->batch, &range))
+            quern__hooks_before_leaving(
+                storage, edits->archetype, sequence->is_destroyed ? NULL : sequence->target,
+                quern__location_make(edits->chunk, range.rows.first), range.rows.count);
+    }
+    if (edits->view_count > 0) return;
+    const quern__edit_group *groups = edits->scratch->groups.items;
+    const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
+    for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
+        const quern__sequence *sequence =
+            &edits->scratch->sequences.list.items[groups[range->group].sequence];
+        if (sequence->is_member || (!sequence->is_destroyed && sequence->target == edits->archetype))
+            continue;
+        quern__hooks_before_leaving(storage, edits->archetype,
+                                    sequence->is_destroyed ? NULL : sequence->target,
+                                    quern__location_make(edits->chunk, range->row), range->count);
+    }
+}
+
+void quern__merged_call_hooks(const quern__merged *merged, quern__storage *storage)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < merged->chunk_edits.count; i++) {
+        const quern__archetype *archetype = merged->chunk_edits.items[i]->archetype;
+        const uint32_t level = archetype->has_hooks ? quern__hooks_level(storage, archetype) : 0;
+        if (level > most) most = level;
+    }
+    for (uint32_t level = most + 1; level-- > 0;)
+        for (uint32_t i = 0; i < merged->chunk_edits.count; i++) {
+            const quern__chunk_edits *edits = merged->chunk_edits.items[i];
+            if (edits->archetype->has_hooks && quern__hooks_level(storage, edits->archetype) == level)
+                call_hooks_of_chunk(storage, edits);
+        }
 }
 
 /* --------------------------------------------------------------------------------------------- apply */

@@ -4,7 +4,7 @@
  * relating. Each finds commands that it does not support, and fails, before it changes anything. */
 #include "core/playback/stages.h"
 
-#include "core/reactions/reaction.h"
+#include "core/reactions/hook.h"
 #include "core/record/spawn.h"
 #include "core/storage/change.h"
 
@@ -246,6 +246,9 @@ static QUERN__NO_INLINE bool apply_to_one(quern__merged *merged, quern__resolved
     quern__sequence *sequence = &scratch->sequences.list.items[edit.sequence];
     if (!resolve(scratch, resolved, storage, sequence)) return false;
     quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
+    if (sequence->is_destroyed || sequence->target != sequence->source)
+        quern__hooks_before_leaving(storage, sequence->source,
+                                    sequence->is_destroyed ? NULL : sequence->target, location, 1);
     /* in the order of the stages: the row arrives before the gap closes, and the slot is freed last */
     storage->reactions->orders_by_row = true;
     if (sequence->is_destroyed) {
@@ -353,7 +356,7 @@ static QUERN__SLOW_PATH bool enter_chunk(command_check *it, uintptr_t location)
     }
     it->chunk = (uintptr_t)quern__chunk_of(&archetype->shape, location);
     it->chunk_rows = archetype->shape.row_capacity;
-    it->is_applicable &= !archetype->has_destroy;
+    it->is_applicable &= !archetype->has_destroy && !archetype->has_hooks;
     if (!it->is_applicable || archetype == it->archetype) return it->is_applicable;
     count_leaving(it);
     it->archetype = archetype;

@@ -3,6 +3,8 @@
 /* A sync point from its recorders to its report: drops, gathering, and the order of all stages (playback.h). */
 #include "core/playback/playback.h"
 
+#include "core/reactions/hook.h"
+
 /* --------------------------------------------------------------------------------------------- drops */
 
 static bool is_before(const quern__drop *a, const quern__drop *b)
@@ -178,6 +180,7 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     result = quern__resolved_reserve(resolved, gathered, playback->storage, false);
     if (result != QUERN_OK) return result;
     quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
+    if (quern__hooks_are_used(playback->storage)) quern__merged_call_hooks(merged, playback->storage);
     quern__commands_apply(resolved, merged, gathered, playback->storage, shared);
     return QUERN_OK;
 }
@@ -327,7 +330,10 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern__merged_clear(&playback->merged, playback->storage,
                         result == QUERN_OK && playback->resolved.refused_count == 0);
     quern__resolved_clear(&playback->resolved);
-    if (QUERN__LIKELY(result == QUERN_OK)) quern__rows_gather_if_large(playback->storage);
+    if (QUERN__LIKELY(result == QUERN_OK)) {
+        quern__rows_gather_if_large(playback->storage);
+        quern__hooks_after(playback->storage);
+    }
     return result;
 }
 

@@ -912,6 +912,11 @@ void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage
 
 /* Applying, the last stage of a sync point. It changes the world and cannot fail. */
 
+/* Calls on_remove for all rows that commands destroy or take components from: rows with greater levels first, then in the
+ * order of archetypes and rows. Precedes quern__commands_apply, after everything that may fail. Precondition: the world
+ * has entity hooks. */
+void quern__merged_call_hooks(const quern__merged *merged, quern__storage *storage);
+
 /* Applies all edits. executor NULL: runs on the calling thread. */
 void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
                            const quern__gathered *gathered, quern__storage *storage,

@@ -1142,6 +1142,62 @@ static quern_result list_described_members(prefab_capture *it, uint32_t count)
     return result;
 }
 
+/* A list of members in which shared values are targets of relations. */
+typedef struct sharing {
+    quern_prefab_member_def *members; /* NULL: no member shares values */
+    quern_prefab_target *targets;
+    uint32_t member_count, target_count;
+} sharing;
+
+static void sharing_release(sharing *it, const quern_allocator *allocator)
+{
+    quern__release(allocator, it->members, it->member_count * sizeof *it->members,
+                   _Alignof(quern_prefab_member_def));
+    quern__release(allocator, it->targets, it->target_count * sizeof *it->targets,
+                   _Alignof(quern_prefab_target));
+}
+
+static quern_result sharing_init(sharing *it, quern_world *world, const quern_prefab_member_def *members,
+                                 uint32_t count)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    uint32_t shared_count = 0, target_count = 0;
+    *it = (sharing){.member_count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        shared_count += !quern_entity_is_null(members[i].shared);
+        target_count += members[i].targets != NULL ? members[i].target_count : 0;
+    }
+    if (shared_count == 0) return QUERN_OK;
+    quern__relation *relation;
+    const quern_result result = quern__relation_register(&world->storage, &quern__shared_def, &relation);
+    if (result != QUERN_OK) return result;
+    it->target_count = target_count + shared_count;
+    it->members =
+        quern__allocate(allocator, count * sizeof *it->members, _Alignof(quern_prefab_member_def));
+    it->targets =
+        quern__allocate(allocator, it->target_count * sizeof *it->targets, _Alignof(quern_prefab_target));
+    if (it->members == NULL || it->targets == NULL) {
+        sharing_release(it, allocator);
+        *it = (sharing){.member_count = count};
+        return prefab_capture_fail_memory();
+    }
+    quern_prefab_target *next = it->targets;
+    for (uint32_t i = 0; i < count; i++) {
+        it->members[i] = members[i];
+        if (quern_entity_is_null(members[i].shared) ||
+            (members[i].targets == NULL && members[i].target_count > 0)) /* which is refused later */
+            continue;
+        it->members[i].targets = next;
+        if (members[i].target_count > 0)
+            memcpy(next, members[i].targets, members[i].target_count * sizeof *next);
+        next += members[i].target_count;
+        *next++ =
+            (quern_prefab_target){quern__relation_handle(&world->storage, relation), members[i].shared};
+        it->members[i].target_count++;
+    }
+    return QUERN_OK;
+}
+
 quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_def *members,
                                  uint32_t member_count, quern_prefab *out_prefab)
 {
@@ -1160,13 +1216,17 @@ quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_d
     if (result == QUERN_OK && member_count > 1 && world->storage.relations->parent == NULL)
         result = quern__relation_register(&world->storage, &quern__parent_def,
                                           &world->storage.relations->parent);
+    sharing shared = {.members = NULL};
+    if (result == QUERN_OK) result = sharing_init(&shared, world, members, member_count);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_allocator *allocator = &world->storage.allocator;
     prefab_capture it = {.world = world,
                          .allocator = allocator,
                          .prefab = quern__prefab_create(allocator),
                          .source = &description,
-                         .described = members};
+                         .described = shared.members != NULL ? shared.members : members};
     result = it.prefab != NULL ? list_described_members(&it, member_count) : prefab_capture_fail_memory();
-    return quern__in_call(prefab_capture_finish(&it, result, out_prefab), __func__);
+    result = quern__in_call(prefab_capture_finish(&it, result, out_prefab), __func__);
+    sharing_release(&shared, allocator);
+    return result;
 }

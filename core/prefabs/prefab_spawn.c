@@ -6,6 +6,7 @@
 #include "core/prefabs/prefab_internal.h"
 
 #include "core/query/query_internal.h"
+#include "core/reactions/hook.h"
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
 
@@ -380,6 +381,7 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
         prefabs->handles.items = NULL;
         prefabs->handles.capacity = 0;
     }
+    quern__hooks_after(&world->storage);
     return QUERN_OK;
 }
 

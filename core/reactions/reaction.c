@@ -6,6 +6,7 @@
 #include "core/reactions/reaction.h"
 
 #include "core/base/containers.h"
+#include "core/reactions/hook.h"
 #include "core/storage/storage.h"
 
 enum { REACTION_ALIGNMENT_BYTES = 64 };
@@ -101,7 +102,8 @@ static quern__subscription *subscription_create(quern__reaction *reaction, quern
         .listener = {.events = &quern__subscription_events,
                      .archetype = archetype,
                      .position = reaction->number,
-                     .needs_room = requests(reaction, QUERN_REACT_REMOVED)},
+                     .needs_room = requests(reaction, QUERN_REACT_REMOVED),
+                     .is_hook = reaction->matches == NULL},
         .reaction = reaction,
         .archetype = archetype,
         .columns = (quern_view_column *)(void *)(memory + parts.columns_offset),
@@ -349,7 +351,7 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
     quern__reaction *reaction = reaction_create(storage->reactions, &storage->allocator, def);
     if (reaction == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a reaction");
     for (uint32_t i = 0; i < storage->archetypes.count && result == QUERN_OK; i++)
-        if (def->matches(def->query, storage->archetypes.items[i]))
+        if (quern__reaction_matches(reaction, storage->archetypes.items[i]))
             result = begin_subscription(reaction, storage->archetypes.items[i], &storage->allocator);
     if (result != QUERN_OK) {
         quern__reaction_remove(storage, reaction);
@@ -394,10 +396,10 @@ void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
 static quern_result subscribe_all(quern__storage *storage, quern__archetype *archetype)
 {
     const quern__reactions *registry = storage->reactions;
-    quern_result result = QUERN_OK;
+    quern_result result = quern__hooks_ensure(storage, archetype);
     for (uint32_t i = 0; i < registry->list.count && result == QUERN_OK; i++) {
         quern__reaction *reaction = registry->list.items[i];
-        if (reaction != NULL && reaction->matches(reaction->query, archetype))
+        if (reaction != NULL && quern__reaction_matches(reaction, archetype))
             result = begin_subscription(reaction, archetype, &storage->allocator);
     }
     return result;
@@ -412,6 +414,7 @@ void quern__reactions_init(quern__reactions *reactions, quern__storage *storage)
 
 void quern__reactions_release(quern__storage *storage)
 {
+    quern__array_release(&storage->allocator, &storage->reactions->hooks);
     for (uint32_t i = 0; i < storage->reactions->list.count; i++)
         quern__reaction_remove(storage, storage->reactions->list.items[i]);
 }

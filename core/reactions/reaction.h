@@ -242,8 +242,10 @@ typedef struct quern__reaction_def {
     uint32_t kinds;          /* bits of quern_reaction_kind */
     const quern_term *terms; /* valid terms; copied. The reaction reads the values of terms with access */
     uint32_t term_count;
-    quern__matches_function *matches; /* whether an archetype matches; must not change for an archetype */
-    const struct quern_query *query;  /* argument of `matches`; must outlive the reaction */
+    /* Whether an archetype matches; must not change for an archetype. NULL: archetypes with the component of the only
+     * term match, and the reaction is the one of its entity hooks (core/reactions/hook.h). */
+    quern__matches_function *matches;
+    const struct quern_query *query; /* argument of `matches`; must outlive the reaction */
     /* Reaction that the new one replaces and from which it inherits what is pending, or NULL. */
     const struct quern__reaction *replaced;
 } quern__reaction_def;
@@ -264,6 +266,14 @@ typedef struct quern__reaction {
     quern_term terms[];
 } quern__reaction;
 
+/* Returns whether the reaction subscribes to the archetype. */
+static inline bool quern__reaction_matches(const quern__reaction *reaction,
+                                           const quern__archetype *archetype)
+{
+    if (reaction->matches != NULL) return reaction->matches(reaction->query, archetype);
+    return quern__archetype_has(archetype, quern__component_index(reaction->terms[0].component));
+}
+
 /* The registry of a storage's reactions. */
 typedef struct quern__reactions {
     QUERN__ARRAY(quern__reaction *) list; /* reactions by number; NULL: the number is free */
@@ -275,6 +285,8 @@ typedef struct quern__reactions {
     bool orders_by_row;
     /* Whether a sync point combines accumulated values. While neither flag is set, one thread makes all changes. */
     bool combines_values;
+    QUERN__ARRAY(quern__reaction *)
+    hooks; /* those of entity hooks, ascending by component: core/reactions/hook.h */
     quern__archetype_listener listener; /* gives new archetypes their subscriptions */
 } quern__reactions;
 

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/entities/entities_internal.h"
 #include "core/events/event_internal.h"
+#include "core/reactions/hook.h"
 #include "core/reflect/reflect_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
@@ -469,6 +470,7 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     result = quern__value_set_text(world, &found.path, value, text); /* fails only in lists */
     quern__rows_written(archetype, found.record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
+    quern__hooks_after(&world->storage);
     return quern__in_call(result, function);
 }
 

@@ -8,6 +8,9 @@
 const quern_relation_def quern__parent_def = {
     .name = "parent", .on_target_destroyed = QUERN_TARGET_DESTROYS_SOURCE, .levels = true, .ordered = true};
 
+const quern_relation_def quern__shared_def = {.name = "shared",
+                                              .on_target_destroyed = QUERN_TARGET_UNRELATES};
+
 static void relation_release(quern__relation *relation, const quern_allocator *allocator)
 {
     quern__links_release(&relation->links, allocator);

@@ -53,7 +53,39 @@ quern_relation quern_world_parent(quern_world *world)
     return quern__relation_handle(&world->storage, world->storage.relations->parent);
 }
 
+static quern_result register_shared(quern_world *world, quern__relation **out_relation)
+{
+    QUERN__ENTER_AS(world, "quern_world_shared");
+    *out_relation = quern__relation_find(&world->storage, quern__shared_def.name);
+    if (world->locked && *out_relation != NULL) return QUERN_OK;
+    if (quern__world_check_unlocked(world, "quern_world_shared") != QUERN_OK)
+        return quern__fail(
+            QUERN_ERROR_WORLD_LOCKED,
+            "quern_world_shared: the world has no relation for shared values yet, and a callback cannot "
+            "register it: call quern_world_shared once before the frame");
+    return quern__in_call(quern__relation_register(&world->storage, &quern__shared_def, out_relation),
+                          "quern_world_shared");
+}
+
+quern_relation quern_world_shared(quern_world *world)
+{
+    QUERN__NEED_OR(world, (quern_relation){0});
+    quern__relation *relation;
+    if (register_shared(world, &relation) != QUERN_OK) return (quern_relation){0};
+    return quern__relation_handle(&world->storage, relation);
+}
+
 /* ------------------------------------------------------------------------------------------ changing */
+
+/* Checks that the entity is alive, and finds the relation. */
+static quern_result check_ids(const quern_world *world, quern_entity entity, quern_relation relation,
+                              quern__relation **out_relation)
+{
+    const quern_result result = quern__relation_check(&world->storage, relation, out_relation);
+    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
+        return quern__entities_check(&world->storage.entities, entity);
+    return result;
+}
 
 /* Checks that the world is unlocked and the entity alive, and finds the relation. */
 static quern_result check(const quern_world *world, quern_entity entity, quern_relation relation,
@@ -62,10 +94,7 @@ static quern_result check(const quern_world *world, quern_entity entity, quern_r
     if (world == NULL) return quern__fail_null(function, "world");
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return result;
-    result = quern__relation_check(&world->storage, relation, out_relation);
-    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
-        result = quern__entities_check(&world->storage.entities, entity);
-    return quern__in_call(result, function);
+    return quern__in_call(check_ids(world, entity, relation, out_relation), function);
 }
 
 /* Checks that another entity of the call is alive. what: its role, for the message. */
@@ -261,6 +290,20 @@ quern_entity quern__read_target(quern__related of)
     return entity_after(of.storage, quern__edges_targets(&of.relation->edges, of.slot), QUERN__SLOT_NONE);
 }
 
+quern_entity quern__read_nearest(quern__related of, uint32_t component_index,
+                                 const quern__archetype_filter *filter)
+{
+    for (uint32_t slot = of.slot; slot != QUERN__SLOT_NONE;
+         slot = quern__links_target(&of.relation->links, slot)) {
+        const quern__record *record = quern__entities_record(&of.storage->entities, slot);
+        const quern__archetype *archetype = quern__storage_archetype_of(of.storage, record);
+        if (quern__archetype_has(archetype, component_index) &&
+            (filter == NULL || quern__archetype_filter_passes(*filter, archetype)))
+            return quern__entity_of_slot(of.storage, slot);
+    }
+    return (quern_entity){0};
+}
+
 bool quern__read_has_target(quern__related of, quern_entity target)
 {
     return of.relation != NULL && quern__entities_find(&of.storage->entities, target) != NULL &&
@@ -335,14 +378,34 @@ static quern__related outside(const quern_world *world, quern_entity entity, que
                               const char *function)
 {
     quern__relation *known;
-    if (check(world, entity, relation, function, &known) != QUERN_OK)
-        return (quern__related){.relation = NULL};
+    quern_result result = QUERN_OK;
+    if (QUERN__LIKELY(world == NULL || !world->runs_hook))
+        result = check(world, entity, relation, function, &known);
+    else
+        result = quern__in_call(check_ids(world, entity, relation, &known), function);
+    if (result != QUERN_OK) return (quern__related){.relation = NULL};
     return (quern__related){&world->storage, known, quern_entity_index(entity)};
 }
 
 quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
 {
     return quern__read_target(outside(world, source, relation, __func__));
+}
+
+quern_entity quern_entity_nearest(const quern_world *world, quern_entity entity, quern_relation relation,
+                                  quern_component component)
+{
+    const quern__related of = outside(world, entity, relation, __func__);
+    if (of.relation == NULL ||
+        quern__in_call(quern__components_check(&world->storage.components, component), __func__) !=
+            QUERN_OK)
+        return (quern_entity){0};
+    if (of.relation->has_levels) return quern__read_nearest(of, quern__component_index(component), NULL);
+    quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: relation '%s' has no levels, so a way up could have no end: use a relation with levels",
+        __func__, quern__relation_name(of.storage, of.relation));
+    return (quern_entity){0};
 }
 
 bool quern_entity_has_target(const quern_world *world, quern_entity source, quern_relation relation,

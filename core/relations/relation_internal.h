@@ -256,6 +256,9 @@ void quern__relations_release(quern__relations *relations, const quern_allocator
 /* The definition of the built-in hierarchy, quern_world_parent(). */
 extern const quern_relation_def quern__parent_def;
 
+/* The relation in which entities share values: see quern_world_shared. */
+extern const quern_relation_def quern__shared_def;
+
 /* Registers a relation and its components. If the name is registered already with the same definition, returns that
  * relation. Errors: INVALID_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__relation_register(struct quern__storage *storage, const quern_relation_def *def,
@@ -601,6 +604,11 @@ quern__read_next_sibling(quern__related of); /* null unless the relation has one
 bool quern__read_has_target(quern__related of, quern_entity target);
 uint32_t quern__read_target_count(quern__related of);
 uint32_t quern__read_source_count(quern__related of);
+
+/* Returns the entity, or its nearest ancestor, that has the component and passes the filter (NULL: all pass); null if
+ * there is none. Precondition: the relation has levels. */
+quern_entity quern__read_nearest(quern__related of, uint32_t component_index,
+                                 const quern__archetype_filter *filter);
 
 /* Store up to `capacity` targets or sources. Return their number, or 0 with a message if the array is missing. */
 uint32_t quern__read_targets(quern__related of, quern_entity *out_targets, uint32_t capacity,

@@ -461,9 +461,12 @@ void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__s
 static void update_flags(quern__archetype *archetype)
 {
     archetype->has_fast_leave = archetype->is_plain;
+    archetype->has_hooks = false;
     for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;
-         listener = listener->next)
-        if (listener->needs_room) archetype->has_fast_leave = false;
+         listener = listener->next) {
+        if (listener->needs_room || listener->is_hook) archetype->has_fast_leave = false;
+        archetype->has_hooks |= listener->is_hook;
+    }
     memset(archetype->edges, 0, sizeof archetype->edges);
     quern__archetype_update_tracking(archetype);
 }

@@ -283,6 +283,7 @@ typedef struct quern__row_listener {
         needs_room; /* `reserve` must precede leave and move_out; the archetype then lacks has_fast_leave */
     bool calls_hooks;    /* leave and move_out call hooks of types, so only one thread may call them */
     bool keeps_row_data; /* it has data of each row: `hold`, `relocate` and `before_write` are called */
+    bool is_hook;        /* belongs to a component with entity hooks; the archetype then has has_hooks */
 } quern__row_listener;
 
 /* The functions of a row listener. None may be NULL. `first`, `from`, `to`: location of the first of `count`
@@ -468,6 +469,7 @@ typedef struct quern__archetype {
     bool may_retain_chunk;
     bool is_removed;  /* about to be removed: see core/entities/world_life.c */
     bool has_handles; /* has a component with entity fields that users set */
+    bool has_hooks;   /* has a component with entity hooks; lacks has_fast_leave then */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */
     quern__move_counts *move_counts;   /* of the storage; NULL if no component has refs */
@@ -661,8 +663,8 @@ static inline uint64_t quern__edge_key(quern_component component, bool adds)
     return (adds ? 1ull : 2ull) << 32 | component.bits;
 }
 
-/* Set in the key of a cached edge if moves along it need a reservation, because the source lacks has_fast_leave. Fast
- * paths, which make none, therefore do not find the edge. */
+/* Set in the key of a cached edge if moves along it need a reservation, because the source lacks has_fast_leave, or call
+ * entity hooks of the target. Fast paths, which do neither, therefore do not find the edge. */
 #define QUERN__EDGE_NEEDS_ROOM (1ull << 34)
 
 static inline quern_component quern__edge_component(uint64_t key)

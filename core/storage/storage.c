@@ -613,6 +613,7 @@ const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__a
     if (plan == NULL || !plan->is_plain || !source->is_plain) return NULL;
     if (quern__plan_adds_required(plan)) return NULL; /* an edge has one added value */
     quern__edge *edge = quern__archetype_edge(source, key);
-    *edge = quern__plan_edge(plan, source->has_fast_leave ? key : key | QUERN__EDGE_NEEDS_ROOM);
+    const bool is_fast = source->has_fast_leave && !plan->target->has_hooks;
+    *edge = quern__plan_edge(plan, is_fast ? key : key | QUERN__EDGE_NEEDS_ROOM);
     return edge;
 }

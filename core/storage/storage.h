@@ -266,7 +266,7 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
                                        uint32_t component_index, const quern__move_plan **out_plan);
 
 /* Returns the edge for a key of quern__edge_key if its plan was compiled before, and caches the edge in
- * source->edges, with QUERN__EDGE_NEEDS_ROOM if the source lacks has_fast_leave. Returns NULL if there is no such plan,
+ * source->edges, with QUERN__EDGE_NEEDS_ROOM if moves along it need it. Returns NULL if there is no such plan,
  * or if plan or source are not plain. */
 const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__archetype *source,
                                          uint64_t key);

@@ -1103,6 +1103,25 @@ static quern_result check_same_required(const quern__component *known, const que
                        known->type.name);
 }
 
+/* Checks the entity hooks of a component that is registered again. Those of one C++ type have other addresses in each
+ * shared library. As long as no archetype has the component, it may get its first ones. */
+static quern_result check_entity_hooks(const quern__component *known, const quern__component *definition)
+{
+    const quern_entity_hooks *a = &known->type.entity_hooks, *b = &definition->type.entity_hooks;
+    if (!quern__entity_hooks_exist(b) ||
+        (a->on_add == b->on_add && a->on_set == b->on_set && a->on_remove == b->on_remove &&
+         a->user_data == b->user_data) ||
+        (quern__entity_hooks_exist(a) && known->type.type_id != 0 &&
+         known->type.type_id == definition->type.type_id) ||
+        (!quern__entity_hooks_exist(a) && known->archetypes.count == 0))
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "component '%s' is registered with other entity hooks, or has entities already: register it with "
+        "its hooks first, or give it others by quern_component_redefine",
+        known->type.name);
+}
+
 /* Handles the registration of a known name: returns the known component if the definitions agree. The caller releases
  * the new one. Errors: LAYOUT_MISMATCH, OUT_OF_MEMORY. */
 static quern_result check_known(quern__components *components, const quern_allocator *allocator,
@@ -1119,10 +1138,13 @@ static quern_result check_known(quern__components *components, const quern_alloc
     if (result == QUERN_OK)
         result = check_same_required(components->list.items[quern__component_index(known)], definition);
     if (result == QUERN_OK) result = quern__type_check_same_layout(type, &definition->type, registry.what);
+    if (result == QUERN_OK)
+        result = check_entity_hooks(components->list.items[quern__component_index(known)], definition);
     if (result == QUERN_OK && definition->type.type_id != 0 &&
         !quern__type_ids_reserve(&components->type_ids, allocator))
         result = quern__registry_fail_memory(&registry, type->name);
     if (result != QUERN_OK) return result;
+    if (!quern__entity_hooks_exist(&type->entity_hooks)) type->entity_hooks = definition->type.entity_hooks;
     quern__type_identify(type, &components->type_ids, definition->type.type_id, known.bits);
     *out_component = known;
     return QUERN_OK;
@@ -1194,6 +1216,13 @@ static quern_result init(quern__component *component, const quern_allocator *all
             def->size_bytes, def->alignment_bytes);
     component->type.flags = flags_of(def);
     component->type.type_id = def->type_id;
+    component->type.entity_hooks = def->entity_hooks;
+    if (result == QUERN_OK && def->size_bytes == 0 && def->entity_hooks.on_set != NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' is a tag (0 bytes) with on_set, which would never run, since a tag has no "
+            "value: use on_add",
+            def->name);
     return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
 }
 

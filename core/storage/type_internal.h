@@ -87,7 +87,8 @@ typedef struct quern__type {
     uint32_t size_bytes; /* 0 for tags */
     uint32_t alignment_bytes;
     quern_hooks hooks;
-    uint64_t type_id; /* identity of the type in its language; 0: none */
+    quern_entity_hooks entity_hooks; /* of components */
+    uint64_t type_id;                /* identity of the type in its language; 0: none */
     quern_field *
         fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;
@@ -116,6 +117,12 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator);
 static inline bool quern__hooks_exist(const quern_hooks *hooks)
 {
     return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+}
+
+/* Returns whether changes of entities call functions of the type: see core/reactions/hook.h. */
+static inline bool quern__entity_hooks_exist(const quern_entity_hooks *hooks)
+{
+    return hooks->on_add != NULL || hooks->on_set != NULL || hooks->on_remove != NULL;
 }
 
 /* Returns whether values may own resources, such as memory. Such values are never copied byte by byte. */

@@ -65,7 +65,7 @@ enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 typedef struct quern__create_list {
     bool is_used;            /* whether the entry is in use; all members are zero if not */
     bool has_handles;        /* whether a component other than a relation has entity fields */
-    bool is_special;         /* has_handles or required_count > 0 */
+    bool is_special;         /* has_handles, required_count > 0, or a component with entity hooks */
     uint32_t count;          /* number of components, at most QUERN__CREATE_LIST_COMPONENTS */
     uint32_t required_count; /* number of components in `required` */
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
@@ -116,6 +116,7 @@ struct quern_world {
 
     /* Whether a frame, or another operation of QUERN__WORLD_LOCKERS, is running. Calls are refused meanwhile. */
     bool locked;
+    bool runs_hook; /* an entity hook is running, which may read the locked world: core/reactions/hook.h */
     /* Frames that are running, also while an exclusive system has the world unlocked. Relaxed: one thread has the world;
      * a frame that lost it to another thread, which was reported, still counts itself out. */
     _Atomic uint32_t running_frame_count;
@@ -131,8 +132,9 @@ struct quern_world {
 };
 
 /* The operations that lock a world, for messages. */
-#define QUERN__WORLD_LOCKERS \
-    "a frame, quern_query_parallel_for, quern_world_flush, a save, a load or a fill callback"
+#define QUERN__WORLD_LOCKERS                                                                              \
+    "a frame, quern_query_parallel_for, quern_world_flush, a save, a load, a fill callback or an entity " \
+    "hook"
 
 /* Fails with WORLD_LOCKED. function: name of the call, for the message. */
 quern_result quern__world_fail_locked(const char *function);
@@ -149,6 +151,13 @@ static inline quern_result quern__world_check_unlocked(const quern_world *world,
 quern_result quern__world_check_provisional(const quern_world *world, const quern_component *components,
                                             const void *const *values, uint32_t component_count,
                                             uint32_t count, const char *commands);
+
+/* Performs quern__world_check_unlocked for a call that reads entities and that entity hooks may make. */
+static inline quern_result quern__world_check_readable(const quern_world *world, const char *function)
+{
+    return QUERN__UNLIKELY(world->locked && !world->runs_hook) ? quern__world_fail_locked(function)
+                                                               : QUERN_OK;
+}
 
 /* Bit that is set in a getter's number while its world is locked. No ref has it, so all refs of the getter fail. */
 #define QUERN__GETTER_CLOSED 0x80000000u

@@ -53,6 +53,46 @@ typedef struct quern_hooks {
     void *user_data QUERN__ZERO; /**< Passed to each hook. */
 } quern_hooks;
 
+/** A function that is called when an entity gets or loses a component, or a new value of it. value: the entity's value;
+ * NULL for a tag. user_data: that of the quern_entity_hooks. */
+typedef void quern_entity_hook(quern_world *world, quern_entity entity, void *value, void *user_data);
+
+/** Functions that the call or sync point which changes an entity calls for the component. Use them for what cannot wait
+ * for a reaction: bodies of a physics engine, sounds, and GPU objects that live exactly as long as the component.
+ *
+ * Each may be NULL. A call, and a sync point, is one change, the sum of all that it does:
+ *
+ *   1. on_remove for each value that goes, before anything else happens: all entities and values are as they were. Of
+ *      relations and names, those of destroyed entities may be gone already. Entities with a greater level in a relation
+ *      come first, so children precede their parents.
+ *   2. The change.
+ *   3. For each component in the order of registration, and each entity in the order of archetypes and rows: on_add if the
+ *      entity did not have the component before the change, then on_set if it is new or was set. The whole change is
+ *      visible.
+ *
+ * A value is set by what reactions call set (QUERN_REACT_SET): calls, commands, and quern_entity_mark_changed, but not
+ * writes through views and pointers. A component that is removed and added again at one sync point was set. Moving an
+ * entity, relating it, and enabling or disabling it calls nothing.
+ *
+ * All that changes entities calls hooks: single calls, lists, matches, prefabs, clones, commands, deltas as bytes, and
+ * loaded archives. quern_history_restore calls on_remove for values that the restored frame lacks, on_add for those that
+ * only it has, and on_set for those that differ. quern_world_destroy calls on_remove for all values. A redefinition
+ * replaces the functions and calls none.
+ *
+ * Hooks run on the thread that makes the change, one after another, and in the same order at every thread count. They may
+ * read the world: quern_entity_get, quern_entity_has, quern_entity_is_alive, quern_entity_target and quern_entity_name
+ * work also during a frame. on_add and on_set may write the value, which calls nothing. Everything else is refused with
+ * WORLD_LOCKED. A hook cannot fail: note an error, and handle it later. */
+typedef struct quern_entity_hooks {
+    quern_entity_hook *on_add
+        QUERN__ZERO; /**< The entity got the component; the value is constructed or given. */
+    quern_entity_hook *on_set
+        QUERN__ZERO; /**< The entity got a value, also with on_add. Must be NULL for a tag. */
+    quern_entity_hook *on_remove
+        QUERN__ZERO;             /**< The entity is about to lose the component, or to be destroyed. */
+    void *user_data QUERN__ZERO; /**< Passed to each hook. */
+} quern_entity_hooks;
+
 /** Definition of a component type. */
 typedef struct quern_component_def {
     const char *name QUERN__ZERO; /**< Name of 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world. */
@@ -87,11 +127,14 @@ typedef struct quern_component_def {
      * name with different identities are refused. Types with the same identity are the same, even if the addresses
      * of their hooks differ, as in shared libraries. 0: none. */
     uint64_t type_id QUERN__ZERO;
+    /** Functions that are called for entities that get or lose the component. Not part of the layout. */
+    quern_entity_hooks entity_hooks QUERN__ZERO;
 } quern_component_def;
 
 /** Registers a component type. Registering the same name with the same layout (size, alignment, fields,
  * hooks, type_id, can_disable, row_changes, required) again returns the same component; default_value is then ignored.
- * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has
+ * entity_hooks must then be those that the component has, or all NULL, unless the component has none yet and no entity
+ * has had it. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has
  * another layout), UNKNOWN_COMPONENT (required), PROVISIONAL_ENTITY (default_value), LIMIT
  * (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_component_register(quern_world *world, const quern_component_def *def,

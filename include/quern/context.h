@@ -115,6 +115,31 @@ QUERN_API uint32_t quern_context_find(quern_context *context, const quern_index 
 QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity source,
                                             quern_relation relation);
 
+/** Returns the entity itself, if it has the component, or else its nearest ancestor in the relation that has it; null,
+ * without a message, if there is none, or if the entity is not alive or null. The component may be a tag, and may be
+ * disabled. One step per ancestor. Entities outside of
+ * the limits of the lookup are skipped. Refused like quern_context_target and quern_context_has, and if the relation has no
+ * levels. */
+QUERN_API quern_entity quern_context_nearest(quern_context *context, quern_entity entity,
+                                             quern_relation relation, quern_component component);
+
+/** Visits an entity and its ancestors in a relation, upward, as far as they have the component: the way of an event that
+ * is sent to an entity and climbs until an entity handles it.
+ *
+ *     QUERN_EACH_EVENT(context, clicks, click, Click)
+ *         QUERN_CLIMB(context, at, click->target, parent, button)
+ *             if (press(context, at)) break; // handled: no ancestor gets the event
+ *
+ * Entities without the component are skipped. `break` ends the climb. See quern_context_nearest for what the system
+ * declares, and for what is refused. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a declarator */
+#define QUERN_CLIMB(context, at, entity, relation, component)                                   \
+    for (quern_entity at = quern_context_nearest((context), (entity), (relation), (component)); \
+         !quern_entity_is_null(at);                                                             \
+         at = quern_context_nearest((context), quern_context_target((context), at, (relation)), \
+                                    (relation), (component)))
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 /** Returns the first source of a target in a relation; null if it has none or is not alive. Refused like
  * quern_context_target. */
 QUERN_API quern_entity quern_context_first_source(quern_context *context, quern_entity target,

@@ -93,6 +93,9 @@ typedef struct quern_prefab_member_def {
     uint32_t value_count QUERN__ZERO;               /**< Number of components. */
     const quern_prefab_target *targets QUERN__ZERO; /**< Targets in relations; NULL if target_count is 0. */
     uint32_t target_count QUERN__ZERO;              /**< Number of targets. */
+    /** Entity with the values that all instances of the member share (quern_shared_create); null: none. The same as a
+     * target in quern_world_shared. */
+    quern_entity shared QUERN__ZERO;
 } quern_prefab_member_def;
 
 /** Creates a prefab from a list of members, without entities in the world. Member 0 is the root, and members keep their
@@ -145,6 +148,54 @@ QUERN_API uint32_t quern_prefab_find_member(const quern_world *world, quern_pref
 /** Returns whether the roots of instances are enabled (<quern/enabled.h>): false if the captured root was disabled. False,
  * with a message, if the call is wrong. Threads: any, as long as no thread captures or destroys prefabs. */
 QUERN_API bool quern_prefab_is_enabled(const quern_world *world, quern_prefab prefab);
+
+/* ------------------------------------------------------------------------------------- shared values */
+
+/** Returns the relation in which entities share values: the target has the values that its sources read. It is named
+ * "shared"; sources lose it if the target is destroyed. The first call registers it: make it before the first frame, and
+ * before loading an archive that has it. Returns null, with a message, if registering fails: in a callback, if memory is
+ * exhausted, or if another relation or a component has the name. Threads: as quern_world_parent. */
+QUERN_API quern_relation quern_world_shared(quern_world *world);
+
+/** Makes a term that reads a component which the row's entity shares: an up-term in quern_world_shared. QUERN_UP returns
+ * the addresses, one per row; those of instances with the same shared values are the same. See quern_term_up. */
+static inline quern_term quern_term_shared(quern_world *world, quern_component component)
+{
+    return quern_term_up(component, quern_world_shared(world));
+}
+
+/** Creates an entity with values that other entities share: meshes, statistics, and all that each kind has once.
+ *
+ *     const quern_prefab_value values[] = {{mesh, &(Mesh){7}}, {stats, &(Stats){.speed = 2}}};
+ *     quern_shared_create(world, values, 2, &orc_values);
+ *     const quern_prefab_member_def members[] = {{.values = orc, .value_count = 1, .shared = orc_values}};
+ *     quern_prefab_create(world, members, 1, &orc_prefab);
+ *
+ * Instances have no component for these values, and read them by quern_term_shared or quern_entity_get_shared. Setting a
+ * value of the entity changes it for all of them. The entity is disabled (quern_world_disabled_tag), so queries leave it
+ * out unless they name that tag: a system with the tag as a term, and the component as a change filter, learns which
+ * shared values have changed. Values are copied by their copy hook, if any; NULL: constructed.
+ *
+ * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (no values; is_disabled; quern_world_disabled_tag); UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY, TOO_MANY_COMPONENTS, LIMIT, OUT_OF_MEMORY, WORLD_LOCKED. */
+QUERN_API quern_result quern_shared_create(quern_world *world, const quern_prefab_value *values,
+                                           uint32_t value_count, quern_entity *out_shared);
+
+/** Returns the address of a value that an entity shares, to read: NULL, without a message, if it shares no such value.
+ * With a message if the call is wrong. Threads: as quern_entity_get. */
+QUERN_API const void *quern_entity_get_shared(quern_world *world, quern_entity entity,
+                                              quern_component component);
+
+/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy, which
+ * is a disabled child of the entity and is destroyed with it; clones and prefabs of the entity get copies of their own.
+ * A second call changes the copy. Relating the entity in quern_world_shared again ends that. The other shared values are
+ * copied as they are now. value: as in quern_entity_set.
+ *
+ * Errors: those of a wrong handle; NULL_ARGUMENT; UNKNOWN_COMPONENT; COMPONENT_ABSENT (the entity does not share the
+ * component); INVALID_ARGUMENT (a tag; a type with a destroy hook but no copy hook); PROVISIONAL_ENTITY; LIMIT,
+ * OUT_OF_MEMORY, WORLD_LOCKED. */
+QUERN_API quern_result quern_entity_override_shared(quern_world *world, quern_entity entity,
+                                                    quern_component component, const void *value);
 
 /* --------------------------------------------------------------------------------------------- slots */
 

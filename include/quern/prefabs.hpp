@@ -91,6 +91,12 @@ template <typename = void> class basic_blueprint {
             owner_->parts_[index_].targets.push_back({relation, target});
             return *this;
         }
+        /** Makes instances of the member share the values of an entity; see quern::world::create_shared. */
+        member share(quern_entity shared) const
+        {
+            owner_->parts_[index_].shared = shared;
+            return *this;
+        }
         /** Makes the member the part of instances in a slot; see quern::world::prefab_slot. */
         member slot(quern_component component) const
         {
@@ -129,6 +135,7 @@ template <typename = void> class basic_blueprint {
             def.parent = each.parent;
             def.name = each.name.empty() ? nullptr : each.name.data();
             def.slot = each.slot;
+            def.shared = each.shared;
             def.values = each.values.data();
             def.value_count = static_cast<uint32_t>(each.values.size());
             def.targets = each.targets.data();
@@ -147,6 +154,7 @@ template <typename = void> class basic_blueprint {
         uint32_t parent = 0;
         std::vector<char> name; /* with its zero; empty: none */
         quern_component slot{};
+        quern_entity shared{};
         std::vector<quern_prefab_value> values;
         std::vector<quern_prefab_target> targets;
     };

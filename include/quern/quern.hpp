@@ -17,7 +17,8 @@
  *     app.run(1.0 / 60);
  *
  * A type is registered in a world when a call on the world first names it, under its C++ name (<quern/type_name.hpp>).
- * Types that are not trivially copyable get hooks that call their constructors and destructors. QUERN_DESCRIBE
+ * Types that are not trivially copyable get hooks that call their constructors and destructors. Static members
+ * `on_add(quern_world *, quern_entity, T &)`, on_set and on_remove are entity hooks (quern_entity_hooks). QUERN_DESCRIBE
  * describes the fields of a type. Commands and contexts register nothing: a type that only they name must be
  * registered before, by quern::world::component.
  *
@@ -215,6 +216,33 @@ template <typename T> struct hooks {
     }
 };
 
+/* Entity hooks of a component type: its static members on_add, on_set and on_remove. */
+template <typename T> struct entity_hooks {
+#define QUERN__ENTITY_HOOK(name)                                                                \
+    template <typename U>                                                                       \
+    static auto name##_of(int)->decltype(U::name(std::declval<quern_world *>(), quern_entity{}, \
+                                                 std::declval<U &>()),                          \
+                                         static_cast<quern_entity_hook *>(nullptr))             \
+    {                                                                                           \
+        return [](quern_world *world, quern_entity entity, void *value, void *) noexcept {      \
+            if constexpr (size_of<U>() > 0) {                                                   \
+                U::name(world, entity, *static_cast<U *>(value));                               \
+            } else {                                                                            \
+                U tag{};                                                                        \
+                U::name(world, entity, tag);                                                    \
+            }                                                                                   \
+        };                                                                                      \
+    }                                                                                           \
+    template <typename U> static quern_entity_hook *name##_of(...)                              \
+    {                                                                                           \
+        return nullptr;                                                                         \
+    }
+    QUERN__ENTITY_HOOK(on_add)
+    QUERN__ENTITY_HOOK(on_set)
+    QUERN__ENTITY_HOOK(on_remove)
+#undef QUERN__ENTITY_HOOK
+};
+
 /* Whether values of a type can be kept in a world. Specialised for objects that refer to one. */
 template <typename T> inline constexpr bool can_be_kept = true;
 #define QUERN__KEEPS_HANDLES \
@@ -249,6 +277,11 @@ template <typename T, typename Def> Def define()
             def.hooks.destroy = hooks<T>::destroy;
             if constexpr (std::is_copy_constructible<T>::value) def.hooks.copy = hooks<T>::copy;
         }
+    }
+    if constexpr (std::is_same<Def, quern_component_def>::value && std::is_class<T>::value) {
+        def.entity_hooks.on_add = entity_hooks<T>::template on_add_of<T>(0);
+        if constexpr (size_of<T>() > 0) def.entity_hooks.on_set = entity_hooks<T>::template on_set_of<T>(0);
+        def.entity_hooks.on_remove = entity_hooks<T>::template on_remove_of<T>(0);
     }
     return def;
 }
@@ -859,6 +892,22 @@ class context {
     quern_entity target(quern_entity source, quern_relation relation) const
     {
         return quern_context_target(raw_, source, relation);
+    }
+    /** Returns an entity or its nearest ancestor that has a component, declared by quern::lookup, in a relation as above;
+     * see quern_context_nearest. */
+    template <typename T> quern_entity nearest(quern_entity entity, quern_relation relation) const
+    {
+        return quern_context_nearest(raw_, entity, relation, find<T>());
+    }
+    /** Calls the lambda with an entity and its ancestors that have a component, upward, until it returns true: the entity
+     * has handled the event. Returns that entity, or null. See QUERN_CLIMB. */
+    template <typename T, typename F>
+    quern_entity climb(quern_entity entity, quern_relation relation, F &&handles) const
+    {
+        quern_entity at = nearest<T>(entity, relation);
+        while (!quern_entity_is_null(at) && !handles(at))
+            at = nearest<T>(target(at, relation), relation);
+        return at;
     }
     /** Returns whether a source has a target, as above; see quern_context_has_target. */
     bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
@@ -2458,6 +2507,35 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** Returns the relation of the hierarchy; see quern_world_parent. */
     quern_relation parent() { return quern_world_parent(raw_); }
+    /** Returns an entity or its nearest ancestor that has a component; see quern_entity_nearest. */
+    template <typename T> entity_ref nearest(quern_entity entity_below, quern_relation relation)
+    {
+        return entity(quern_entity_nearest(raw_, entity_below, relation, component<T>()));
+    }
+    /** Returns the relation in which entities share values; see quern_world_shared. */
+    quern_relation shared() { return quern_world_shared(raw_); }
+    /** Creates an entity with values that others share; null on failure. See quern_shared_create. */
+    template <typename... T> entity_ref create_shared(const T &...values)
+    {
+        const quern_prefab_value list[] = {
+            {component<T>(), std::is_empty<T>::value ? nullptr : static_cast<const void *>(&values),
+             false}...};
+        quern_entity made{};
+        const quern_result result =
+            check(quern_shared_create(raw_, list, static_cast<uint32_t>(sizeof...(T)), &made));
+        return entity(result == QUERN_OK ? made : quern_entity{});
+    }
+    /** Returns a value that an entity shares; nullptr if there is none. See quern_entity_get_shared. */
+    template <typename T> const T *get_shared(quern_entity entity)
+    {
+        return static_cast<const T *>(quern_entity_get_shared(raw_, entity, component<T>()));
+    }
+    /** Gives an entity a value of its own for one that it shares; see quern_entity_override_shared. */
+    template <typename T>
+    QUERN__CPP_NODISCARD quern_result override_shared(quern_entity entity, const T &value)
+    {
+        return check(quern_entity_override_shared(raw_, entity, component<T>(), &value));
+    }
     /** Returns the target of a source; null if there is none. See quern_entity_target. */
     entity_ref target(quern_entity source, quern_relation relation) const
     {

@@ -158,6 +158,12 @@ QUERN_API quern_result quern_entity_move_before(quern_world *world, quern_entity
 QUERN_API quern_entity quern_entity_target(const quern_world *world, quern_entity source,
                                            quern_relation relation);
 
+/** Returns the entity itself, if it has the component, or else its nearest ancestor in the relation that has it; null if
+ * there is none. The component may be a tag, and may be disabled. Systems use quern_context_nearest. Further errors, with
+ * a message and null: UNKNOWN_COMPONENT, INVALID_ARGUMENT (the relation has no levels). */
+QUERN_API quern_entity quern_entity_nearest(const quern_world *world, quern_entity entity,
+                                            quern_relation relation, quern_component component);
+
 /** Returns whether the source has the target. O(log n) in a relation with `many`. Returns false, with a
  * message, if one of them is not alive. */
 QUERN_API bool quern_entity_has_target(const quern_world *world, quern_entity source,

@@ -540,6 +540,26 @@ quern_entity quern_context_target(quern_context *context, quern_entity source, q
     return quern__read_target(inside(context, source, relation, __func__));
 }
 
+quern_entity quern_context_nearest(quern_context *context, quern_entity entity, quern_relation relation,
+                                   quern_component component)
+{
+    uint32_t index;
+    const quern__archetype_filter *limit;
+    const quern__related of = inside(context, entity, relation, __func__);
+    if (of.relation == NULL) return (quern_entity){0};
+    if (!of.relation->has_levels) {
+        if (!quern__scope_count_repeated(&context->scope))
+            quern__refuse(
+                &context->scope, QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: system '%s' climbs relation '%s', which has no levels, so a way up could have no "
+                "end: use a relation with levels",
+                __func__, context->system->name, quern__relation_name(of.storage, of.relation));
+        return (quern_entity){0};
+    }
+    if (!may_look_up(context, component, __func__, &index, &limit)) return (quern_entity){0};
+    return quern__read_nearest(of, index, limit);
+}
+
 quern_entity quern_context_first_source(quern_context *context, quern_entity target,
                                         quern_relation relation)
 {

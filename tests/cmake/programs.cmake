@@ -43,6 +43,7 @@ quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'P
 quern_add_example(how_trees "" "^the sword is at 0, then behind 'belt'\nlevels below the hero: 3\n1 items, 73.5 kg in all\n"
                   "1 entities, 1 entities, " "rattling below 2 kg\n" "a fan of 1 leaves one, which likes back: yes\n"
                   "the fan likes 1, 'likes' is no hierarchy\n$")
+quern_add_example(how_share "" "^loops: 2\nloops: 1, volume 0.2\nloops: 0\npressed list\npressed window\norc 0 at 5\norc 1 at 12\n$")
 quern_add_example(how_rows "" "^best two: 705\n50 cells are hot\n8 sparks, the first of 50\nall scores: 4430\n"
                   "the score is 10\n1 sparks to hear\n50 cooled, 100 saved, 1 archetypes gone\n$")
 quern_add_example(how_sorted "" "^runeq\nthe first of team -1 greets 2 others\n" "\nenqru\nteam -1 has 3 members\n" "both have the value -1")

@@ -367,6 +367,14 @@ uint64_t every_mix(uint64_t x); /* a hash */
 void every_draw_program(void); /* draws the systems and reactions of a seed */
 void every_open(quern_schedule_def style, const quern_allocator *allocator);
 void every_close(void);
+/* Checks that exactly the entities with a type that has entity hooks have an object outside of the world. */
+void every_check_outside(void);
+
+/* Whether the seed has types with entity hooks. */
+static inline bool every_has_entity_hooks(void)
+{
+    return every.seed % 3 != 0;
+}
 void every_learn_known(void);
 void every_play_between(quern_jobs *jobs); /* plays the calls before the next frame */
 

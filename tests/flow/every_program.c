@@ -48,6 +48,65 @@ static quern_query *everyone, *few;
 static tracked_counts hook_counts;
 static quern_entity dummy_entity;
 
+/* Objects outside of the world of the program, one for each entity with a type that has entity hooks. */
+enum { OUTSIDE_TYPES = 2, OUTSIDE_SLOTS = 1 << 16 };
+static const uint32_t outside_types[OUTSIDE_TYPES] = {EVERY_NUMBER, EVERY_TAG};
+static quern_entity outside_objects[OUTSIDE_TYPES][OUTSIDE_SLOTS]; /* by slot */
+static uint32_t outside_counts[OUTSIDE_TYPES];
+
+static void add_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
+{
+    const uint32_t i = (uint32_t)(uintptr_t)user_data, slot = quern_entity_index(entity);
+    if (in != every.world) return;
+    cr_assert(slot < OUTSIDE_SLOTS && quern_entity_is_null(outside_objects[i][slot]),
+              "on_add of '%s' twice", every_types[outside_types[i]].name);
+    outside_objects[i][slot] = entity;
+    outside_counts[i]++;
+}
+
+static void set_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
+{
+    const uint32_t i = (uint32_t)(uintptr_t)user_data;
+    if (in == every.world) cr_assert_eq(outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
+}
+
+static void remove_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
+{
+    const uint32_t i = (uint32_t)(uintptr_t)user_data;
+    set_outside(in, entity, value, user_data);
+    if (in != every.world) return;
+    outside_objects[i][quern_entity_index(entity)] = quern_entity_null();
+    outside_counts[i]--;
+}
+
+static void give_entity_hooks(quern_component_def *def, uint32_t type)
+{
+    for (uint32_t i = 0; i < OUTSIDE_TYPES; i++)
+        if (outside_types[i] == type)
+            def->entity_hooks = (quern_entity_hooks){.on_add = add_outside,
+                                                     .on_set = def->size_bytes > 0 ? set_outside : NULL,
+                                                     .on_remove = remove_outside,
+                                                     .user_data = (void *)(uintptr_t)i};
+}
+
+void every_check_outside(void)
+{
+    for (uint32_t i = 0; i < OUTSIDE_TYPES && every_has_entity_hooks(); i++) {
+        uint32_t count = 0;
+        for (quern_query_iterator it = quern_query_iterate(everyone); quern_query_next(&it);)
+            for (uint32_t row = 0; row < it.view.count; row++) {
+                const quern_entity entity = it.view.entities[row];
+                if (!quern_entity_has(every.world, entity, every.types.types[outside_types[i]])) continue;
+                cr_assert_eq(outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
+                count++;
+            }
+        cr_assert_eq(count, outside_counts[i],
+                     "seed %llu, frame %llu: %u entities with '%s', and %u objects",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, count,
+                     every_types[outside_types[i]].name, outside_counts[i]);
+    }
+}
+
 void every_register(quern_world *into, every_handles *handles)
 {
     const quern_field numbers =
@@ -81,6 +140,7 @@ void every_register(quern_world *into, every_handles *handles)
             def.fields[0] = numbers;
             def.fields[1] = (quern_field)QUERN_FIELD(every_list, text);
         }
+        if (every_has_entity_hooks()) give_entity_hooks(&def, t);
         if (t == EVERY_HOOKED)
             handles->types[t] = tracked_register(into, type->name, &hook_counts);
         else if (t == EVERY_OFF)
@@ -1757,6 +1817,8 @@ void every_close(void)
     quern_index_destroy(number_index);
     quern_schedule_destroy(every.schedule);
     quern_world_destroy(every.world);
+    for (uint32_t i = 0; i < OUTSIDE_TYPES; i++)
+        cr_assert_eq(outside_counts[i], 0u);
     cr_assert_eq(tracked_live_count(&hook_counts), 0u);
     cr_assert_eq(hook_counts.broken_count, 0u);
     if (every.is_modelled) every_model_close();

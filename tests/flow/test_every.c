@@ -3,7 +3,7 @@
 /* Test labels: threaded */
 /* One random program that draws everything together: calls, commands for entities and whole views, prefabs, relations
  * of all kinds, names, required components, toggles, disabled trees, accumulated values, events, reactions with old
- * values, hooks, change filters, up-terms, levels and target terms; before frames, systems and reactions that are
+ * values, hooks, entity hooks, change filters, up-terms, levels and target terms; before frames, systems and reactions that are
  * replaced, or removed and added again; and after frames histories, deltas, archives, sessions and JSON. One run is compared with a serial model (every_model.c), the others with that run, at every thread
  * count and in every style, and after failed allocations. A table counts the pairs of features that were drawn together.
  *
@@ -40,6 +40,7 @@ static outcome play_frame(quern_jobs *jobs)
     if (every.is_modelled) every_model_begin_frame();
     must_run(every.schedule, jobs);
     if (every.is_modelled) every_model_end_frame();
+    every_check_outside();
     return (outcome){quern_world_hash(every.world), every.observed};
 }
 
@@ -364,6 +365,7 @@ static void play_without_memory(quern_schedule_def style, uint32_t thread_count)
             failing_allocator_pause(every.failing, false);
             must_run(every.schedule, jobs);
         }
+        every_check_outside();
         cr_assert_eq(quern_world_hash(every.world), expected[every.frame].hash,
                      "seed %llu, frame %llu, %u threads: the hash after failed allocations",
                      (unsigned long long)every.seed, (unsigned long long)every.frame, thread_count);

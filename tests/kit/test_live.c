@@ -147,7 +147,7 @@ static quern_live_info info(uint32_t i)
 }
 
 /* A field of the resource Told, by number. */
-enum { MOVE_STEP, COUNT_TOTAL, LEAVE_COUNT, OWNED_COUNT, COPIED_COUNT };
+enum { MOVE_STEP, COUNT_TOTAL, LEAVE_COUNT, OWNED_COUNT, COPIED_COUNT, SET_BY };
 static int32_t *told_values(void)
 {
     return quern_resource_get(world, quern_resource_find(world, "Told"));
@@ -328,6 +328,24 @@ Test(live, values_with_hooks_outlive_the_code_that_made_them)
         entity = clone;
     }
     cr_expect_eq(told(LEAVE_COUNT), 20);
+    expect_mapped(1);
+}
+
+Test(live, entity_hooks_are_those_of_the_version_that_runs)
+{
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    quern_entity entity;
+    must(quern_entity_create_with(world, (const quern_component[]){quern_component_find(world, "Name")},
+                                  NULL, 1, &entity));
+    cr_expect_eq(told(SET_BY), 1);
+    for (int i = 0; i < 4; i++) {
+        put(game, i % 2 == 0 ? "faster" : "first");
+        update(1);
+        cr_expect_eq(told(SET_BY), i % 2 == 0 ? 1 : 2, "a reload calls no hook");
+        must(quern_entity_mark_changed(world, entity, quern_component_find(world, "Name")));
+        cr_expect_eq(told(SET_BY), i % 2 == 0 ? 2 : 1);
+    }
     expect_mapped(1);
 }
 

@@ -71,6 +71,7 @@ typedef struct Told {
     int32_t leave_count;  /* calls of leave */
     int32_t owned_count;  /* objects that were released */
     int32_t copied_count; /* calls of the copy hook */
+    int32_t set_by;       /* variant whose entity hook was called last */
 } Told;
 
 #if LIVE_VARIANT == wider
@@ -213,12 +214,18 @@ static void release_owned(void *object)
 
 /* ------------------------------------------------------------------------------------------------- load */
 
+static void note_set(quern_world *world, quern_entity entity, void *value, void *user_data)
+{
+    (void)world, (void)entity, (void)value, (void)user_data;
+    if (told_value != NULL) told_value->set_by = LIVE_VARIANT;
+}
+
 static quern_result register_types(quern_live_module *module)
 {
     static const Name unnamed = {"unnamed"};
     const quern_component_def def = {
         QUERN_TYPE(Name), .hooks = {construct_names, copy_names, move_names, destroy_names, NULL},
-        .default_value = &unnamed};
+        .default_value = &unnamed, .entity_hooks = {.on_set = note_set}};
     if (LIVE_VARIANT != user)
         QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &place, Place, PLACE_FIELDS));
     if (LIVE_VARIANT == newer) QUERN_TRY(QUERN_COMPONENT_REGISTER_FIELDS(module->world, &fresh, Fresh, a));

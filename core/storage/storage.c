@@ -582,6 +582,9 @@ static quern_result add_plan_of_component(quern__storage *storage, quern__archet
 {
     uint16_t set[QUERN_MAX_COMPONENTS];
     quern__archetype *target;
+    if (quern__components_is_edge_value(&storage->components, component_index) &&
+        !quern__archetype_has(source, component_index))
+        return quern__components_fail_edge_value(&storage->components, component_index);
     quern_result result = check_not_required(&storage->components, source, component_index);
     if (result != QUERN_OK) return result;
     const uint32_t count =

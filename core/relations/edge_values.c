@@ -8,6 +8,8 @@
 #include "core/storage/change.h"
 #include "core/storage/list_values.h"
 
+#include <quern/relation.h>
+
 #include <stdlib.h>
 
 /* ------------------------------------------------------------------------------------- registering */
@@ -92,14 +94,14 @@ quern_result quern__edge_values_init(const quern__storage *storage, quern__relat
 /* -------------------------------------------------------------------------------- elements of a list */
 
 /* Returns the index of the first element of which the target is not below a slot. */
-static uint32_t lower_bound(const quern__relation *relation, const quern_list *list, uint32_t slot)
+static uint32_t lower_bound(const quern_list *list, uint32_t element_bytes, uint32_t slot)
 {
     const char *items = list->items;
     uint32_t first = 0;
     for (uint32_t count = list->count; count > 0;) {
         const uint32_t half = count / 2;
         quern_entity target;
-        memcpy(&target, items + (size_t)(first + half) * relation->element.size_bytes, sizeof target);
+        memcpy(&target, items + (size_t)(first + half) * element_bytes, sizeof target);
         const bool is_below = quern_entity_index(target) < slot;
         first += is_below ? half + 1 : 0;
         count = is_below ? count - half - 1 : half;
@@ -108,13 +110,23 @@ static uint32_t lower_bound(const quern__relation *relation, const quern_list *l
 }
 
 /* Returns the index of the element of a target, or the number of elements. */
-static uint32_t find_element(const quern__relation *relation, const quern_list *list, uint32_t slot)
+static uint32_t find_element(const quern_list *list, uint32_t element_bytes, uint32_t slot)
 {
-    const uint32_t at = lower_bound(relation, list, slot);
+    const uint32_t at = lower_bound(list, element_bytes, slot);
     quern_entity target;
     if (at == list->count) return at;
-    memcpy(&target, (const char *)list->items + (size_t)at * relation->element.size_bytes, sizeof target);
+    memcpy(&target, (const char *)list->items + (size_t)at * element_bytes, sizeof target);
     return quern_entity_index(target) == slot ? at : list->count;
+}
+
+uint32_t quern_edge_values_find(const quern_list *list, uint32_t element_bytes, quern_entity target)
+{
+    if (list == NULL) return 0;
+    const uint32_t at = find_element(list, element_bytes, quern_entity_index(target));
+    quern_entity found;
+    if (at == list->count) return at;
+    memcpy(&found, (const char *)list->items + (size_t)at * element_bytes, sizeof found);
+    return quern_entity_equal(found, target) ? at : list->count;
 }
 
 /* Writes an element of a list that shares no block. value: NULL for zero bytes. */
@@ -136,8 +148,8 @@ static quern_result put_element(const quern__relation *relation, quern_list *lis
                                 const void *value)
 {
     const uint32_t bytes = relation->element.size_bytes, slot = quern_entity_index(target);
-    const uint32_t at = lower_bound(relation, list, slot);
-    if (at == list->count || find_element(relation, list, slot) == list->count) {
+    const uint32_t at = lower_bound(list, bytes, slot);
+    if (at == list->count || find_element(list, bytes, slot) == list->count) {
         const quern_result result = quern_list_insert(list, bytes, at, value, 1);
         if (result != QUERN_OK) return result;
     } else if (quern_list_write(list, bytes) == NULL) {
@@ -150,7 +162,7 @@ static quern_result put_element(const quern__relation *relation, quern_list *lis
 /* Removes the element of a target, if there is one. Errors: as put_element. */
 static quern_result remove_element(const quern__relation *relation, quern_list *list, uint32_t slot)
 {
-    const uint32_t at = find_element(relation, list, slot);
+    const uint32_t at = find_element(list, relation->element.size_bytes, slot);
     return at < list->count ? quern_list_remove(list, relation->element.size_bytes, at, 1) : QUERN_OK;
 }
 
@@ -197,7 +209,7 @@ const void *quern__edge_value(const quern__storage *storage, const quern__relati
     const void *value = quern__edge_values_of(storage, relation, source);
     if (!relation->is_many || value == NULL) return value;
     const quern_list *list = value;
-    const uint32_t at = find_element(relation, list, target);
+    const uint32_t at = find_element(list, relation->element.size_bytes, target);
     return at < list->count ? (const char *)list->items + (size_t)at * relation->element.size_bytes : NULL;
 }
 

@@ -41,6 +41,7 @@
 #include <quern/base.h>
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/list.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -190,6 +191,13 @@ QUERN_API quern_result quern_entity_set_edge_value(quern_world *world, quern_ent
  * target, and, with a message, if edges of the relation have no values. O(log n) in a relation with `many`. */
 QUERN_API const void *quern_entity_edge_value(const quern_world *world, quern_entity source,
                                               quern_relation relation, quern_entity target);
+
+/** Returns the index of a target's element in a list with values of edges of a relation with `many`, such as a
+ * system reads by a term; the number of elements if there is none, or if `list` is NULL. element_bytes: size of an
+ * element. O(log n). Change the other members of elements, but neither their targets nor their number, which
+ * quern_world_validate reports. Threads: as reading the list. */
+QUERN_API uint32_t quern_edge_values_find(const quern_list *list, uint32_t element_bytes,
+                                          quern_entity target);
 
 /* ------------------------------------------------------------------------------------------- looking */
 

@@ -191,6 +191,20 @@ static void put_value_with_handles(const quern__play_walk *it, quern__relation *
     quern__release(allocator, copy, type->size_bytes, type->alignment_bytes);
 }
 
+/* Returns whether the command is on whatever target the source has. */
+static bool has_null_target(const quern__play_walk *it, const quern__item *item)
+{
+    quern_entity entity;
+    memcpy(&entity, (const char *)item + it->batch->operation->operands[0].offset_bytes, sizeof entity);
+    return quern_entity_is_null(entity);
+}
+
+static uint32_t edge_target_of(const quern__play_walk *it, const quern__item *item,
+                               const quern__relation *relation, uint32_t source)
+{
+    return has_null_target(it, item) ? quern__links_target(&relation->links, source) : target_of(it, item);
+}
+
 static void edge_value_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     quern__relating *relating = it->relating;
@@ -199,7 +213,7 @@ static void edge_value_item(const quern__play_walk *it, quern__item *item, uint3
     const void *value = (const char *)item + operation->operands[1].offset_bytes;
     quern__note *source = find_note(it, item, i);
     if (source == NULL) return;
-    const uint32_t slot = source->slot, target = target_of(it, item);
+    const uint32_t slot = source->slot, target = edge_target_of(it, item, relation, slot);
     const bool relates = operation->kind == QUERN__OPERATION_RELATE_WITH;
     if (relates && relation->is_many)
         add_edge_item(it, item, i);
@@ -208,7 +222,7 @@ static void edge_value_item(const quern__play_walk *it, quern__item *item, uint3
     if (relating->is_out_of_memory) return;
     if (target == QUERN__NOTE_NONE || quern__relating_has_ended(relating, target) ||
         !quern__relation_has_target(relation, slot, target)) {
-        if (!relates) quern__play_drop(it, item, i, QUERN_DROP_NO_EDGE, 1);
+        if (!relates && !has_null_target(it, item)) quern__play_drop(it, item, i, QUERN_DROP_NO_EDGE, 1);
         return;
     }
     if (operation->operands[1].type->has_entity_fields)

@@ -241,6 +241,34 @@ uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location)
 
 /* -------------------------------------------------------------------------------- in the relate stage */
 
+/* Gives the n-th edge of a member in a relation the value that the prefab has, for later commands on the member. */
+static void put_captured_value(quern__relating *relating, const quern__prefab *prefab,
+                               const quern__prefab_link *link, uint32_t n, uint32_t target,
+                               const quern_entity *handles)
+{
+    char element[QUERN__EDGE_ELEMENT_BYTES];
+    const quern__relation *relation = link->relation;
+    const uint32_t bytes = relation->element.size_bytes, source = quern_entity_index(handles[link->source]);
+    const quern__prefab_member *member = &prefab->members.items[link->source];
+    const quern__prefab_group *group = &prefab->groups.items[member->group];
+    uint32_t column = 0;
+    while (prefab->columns.items[group->first_column + column].component_index != relation->value_index)
+        column++;
+    quern_list list;
+    memcpy(&list,
+           prefab->columns.items[group->first_column + column].values + (size_t)member->row * sizeof list,
+           sizeof list);
+    if (n >= list.count) return; /* a described member */
+    memcpy(element, (const char *)list.items + (size_t)n * bytes, bytes);
+    for (uint32_t i = 0; i < member->field_count; i++) {
+        const quern__prefab_field *field = &prefab->fields.items[member->first_field + i];
+        if (field->column == column && field->element != 0 && field->list_offset_bytes / bytes == n)
+            memcpy(element + field->list_offset_bytes % bytes, &handles[field->member], sizeof *handles);
+    }
+    if (quern__pending_put(relating->storage, link->relation, source, target, element) != QUERN_OK)
+        relating->is_out_of_memory = true;
+}
+
 /* Relates the members of an instance in relations other than the hierarchy. A target outside of the instance may have
  * ended, or may have another level than the rows of the plan; the sources are noted then. */
 static void link_targets(const quern__play_walk *walk, const quern__item *item, uint32_t i,
@@ -249,10 +277,11 @@ static void link_targets(const quern__play_walk *walk, const quern__item *item, 
     quern__relating *relating = walk->relating;
     quern__storage *storage = relating->storage;
     const quern__prefab *prefab = walk->batch->operation->variant->cache->prefab;
-    for (uint32_t k = 0; k < prefab->links.count && !relating->is_out_of_memory; k++) {
+    for (uint32_t k = 0, n = 0; k < prefab->links.count && !relating->is_out_of_memory; k++) {
         const quern__prefab_link *link = &prefab->links.items[k];
         quern__relation *relation = link->relation;
         if (relation == storage->relations->parent) continue;
+        n = k > 0 && link[-1].relation == relation && link[-1].source == link->source ? n + 1 : 0;
         const bool is_outside = link->target == QUERN_NO_MEMBER;
         const quern_entity entity = is_outside ? link->outside : handles[link->target];
         const uint32_t source = quern_entity_index(handles[link->source]),
@@ -269,6 +298,9 @@ static void link_targets(const quern__play_walk *walk, const quern__item *item, 
                                        : quern__instance_link_target(storage, relation, source, target);
         }
         if (result != QUERN_OK) relating->is_out_of_memory = true;
+        if (QUERN__UNLIKELY(relation->is_many && quern__relation_has_values(relation)) && !has_ended &&
+            !relating->is_out_of_memory)
+            put_captured_value(relating, prefab, link, n, target, handles);
         relating->noted_count = storage->relations->log.changes.count;
         if (relating->is_out_of_memory) return;
         const uint32_t level = relation->is_many ? 0 : link->level;

@@ -789,7 +789,8 @@ quern_result quern_commands_relate(quern_commands *commands, quern_entity source
     return record_relation(commands, QUERN__OPERATION_SET, source, relation, &target, __func__);
 }
 
-/* Records a command with the value of an edge. The target in an element is replaced by the one of the command. */
+/* Records a command with the value of an edge. The target in an element is replaced by the one of the command. target:
+ * NULL for whatever target the source has, which the item has as the null handle. */
 static quern_result record_edge_value(quern_commands *commands, quern__operation_kind kind,
                                       quern_entity source, quern_relation relation,
                                       const quern_entity *target, const void *value, const char *function)
@@ -798,6 +799,7 @@ static quern_result record_edge_value(quern_commands *commands, quern__operation
     quern__item head;
     quern__relation *known;
     char *space = NULL, element[QUERN__EDGE_ELEMENT_BYTES];
+    const quern_entity of_item = target != NULL ? *target : (quern_entity){0};
     if (commands == NULL) return quern__fail_null(function, "commands");
     quern_result result = check_callback(commands, function);
     if (result == QUERN_OK) result = quern__relation_check(commands->storage, relation, &known);
@@ -809,17 +811,18 @@ static quern_result record_edge_value(quern_commands *commands, quern__operation
     if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     if (known->is_many) {
         memcpy(element, value, known->element.size_bytes);
-        memcpy(element, target, sizeof *target);
+        memcpy(element, &of_item, sizeof of_item);
         value = element;
     }
-    result = quern__commands_check_value(commands, &operation->operands[0], source, target, function);
+    if (target != NULL)
+        result = quern__commands_check_value(commands, &operation->operands[0], source, target, function);
     if (result == QUERN_OK)
         result = quern__commands_check_value(commands, &operation->operands[1], source, value, function);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     const quern__operand *operand = &operation->operands[1];
     quern__item_clear_owned(operation, space);
-    quern__item_write_value(operation, space, 0, target);
+    quern__item_write_value(operation, space, 0, &of_item);
     quern__item_write_value(operation, space, 1, value);
     if (QUERN__UNLIKELY(!quern__type_own_provisional(operand->type, space + operand->offset_bytes))) {
         quern__type_destroy(operand->type, space + operand->offset_bytes, 1);
@@ -827,6 +830,14 @@ static quern_result record_edge_value(quern_commands *commands, quern__operation
     }
     *quern__item_append(commands, operation, space) = head;
     return QUERN_OK;
+}
+
+quern_result quern__commands_set_target_value(quern_commands *commands, quern_entity source,
+                                              quern_relation relation, const void *value,
+                                              const char *function)
+{
+    return record_edge_value(commands, QUERN__OPERATION_SET_EDGE_VALUE, source, relation, NULL, value,
+                             function);
 }
 
 quern_result quern_commands_relate_with(quern_commands *commands, quern_entity source,

@@ -172,28 +172,6 @@ quern_result quern__edge_list_put(const quern__relation *relation, quern_list *l
     return put_element(relation, list, target, value);
 }
 
-static int compare_targets(const void *a, const void *b)
-{
-    quern_entity x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return quern_entity_index(x) < quern_entity_index(y) ? -1
-                                                         : quern_entity_index(x) > quern_entity_index(y);
-}
-
-bool quern__edge_list_sort(const quern__relation *relation, quern_list *list)
-{
-    const uint32_t bytes = relation->element.size_bytes;
-    const char *items = list->items;
-    bool is_sorted = true;
-    for (uint32_t i = 1; i < list->count && is_sorted; i++)
-        is_sorted = compare_targets(items + (size_t)(i - 1) * bytes, items + (size_t)i * bytes) < 0;
-    if (is_sorted) return true;
-    char *own = quern_list_write(list, bytes);
-    if (own != NULL) qsort(own, list->count, bytes, compare_targets);
-    return own != NULL;
-}
-
 /* ------------------------------------------------------------------------------------ values in rows */
 
 void *quern__edge_values_of(const quern__storage *storage, const quern__relation *relation, uint32_t source)
@@ -282,6 +260,73 @@ quern_result quern__edge_element_remove(quern__storage *storage, const quern__re
     const quern_result result = remove_element(relation, list, target);
     report(storage, relation, source, false);
     return result;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    quern_entity x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return quern_entity_index(x) < quern_entity_index(y) ? -1
+                                                         : quern_entity_index(x) > quern_entity_index(y);
+}
+
+/* Returns whether an element is that of an edge. */
+static bool is_of_edge(const quern__storage *storage, const quern__relation *relation, uint32_t source,
+                       const char *element)
+{
+    quern_entity target;
+    memcpy(&target, element, sizeof target);
+    const uint32_t slot = quern_entity_index(target);
+    return target.bits != 0 && quern__edges_has(&relation->edges, source, slot) &&
+           quern_entity_equal(target, quern__entity_of_slot(storage, slot));
+}
+
+/* Returns whether the list has exactly the targets of the source. */
+static bool is_settled(const quern__storage *storage, const quern__relation *relation, uint32_t source,
+                       const quern_list *list)
+{
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, source);
+    if (list->count != targets->count) return false;
+    const char *element = list->items;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(targets); i++) {
+        const quern__edge_range range = quern__edge_list_range(targets, i);
+        for (uint32_t k = 0; k < range.count; k++, element += relation->element.size_bytes) {
+            quern_entity target;
+            memcpy(&target, element, sizeof target);
+            if (!quern_entity_equal(target, quern__entity_of_slot(storage, range.slots[k]))) return false;
+        }
+    }
+    return true;
+}
+
+void quern__edge_values_settle(const quern__storage *storage, const quern__relation *relation,
+                               uint32_t source)
+{
+    const uint32_t bytes = relation->element.size_bytes;
+    quern_list *list = quern__edge_values_of(storage, relation, source);
+    if (list == NULL || is_settled(storage, relation, source, list)) return;
+    char *items = quern_list_write(list, bytes);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < list->count && items != NULL; i++)
+        if (is_of_edge(storage, relation, source, items + (size_t)i * bytes))
+            memmove(items + (size_t)kept++ * bytes, items + (size_t)i * bytes, bytes);
+    if (kept > 1) qsort(items, kept, bytes, compare_targets);
+    uint32_t unique = kept > 0;
+    for (uint32_t i = 1; i < kept; i++)
+        if (compare_targets(items + (size_t)(unique - 1) * bytes, items + (size_t)i * bytes) != 0)
+            memmove(items + (size_t)unique++ * bytes, items + (size_t)i * bytes, bytes);
+    bool has_room =
+        list->count == 0 ||
+        (items != NULL && (unique == list->count ||
+                           quern_list_remove(list, bytes, unique, list->count - unique) == QUERN_OK));
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, source);
+    for (uint32_t slot = quern__edge_list_next(targets, QUERN__SLOT_NONE);
+         slot != QUERN__SLOT_NONE && has_room && list->count < targets->count;
+         slot = quern__edge_list_next(targets, slot))
+        if (find_element(list, bytes, slot) == list->count)
+            has_room = put_element(relation, list, quern__entity_of_slot(storage, slot), NULL) == QUERN_OK;
+    if (!has_room) quern__report_failure();
 }
 
 /* ----------------------------------------------------------------------------------- pending values */

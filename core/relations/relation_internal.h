@@ -488,9 +488,11 @@ quern_result quern__edge_element_remove(quern__storage *storage, const quern__re
 quern_result quern__edge_list_put(const quern__relation *relation, quern_list *list, quern_entity target,
                                   const void *value);
 
-/* Restores the order of a list after its handles were remapped. Returns false, with a message, if out of memory, which is
- * impossible for a list that shares no block. */
-bool quern__edge_list_sort(const quern__relation *relation, quern_list *list);
+/* Makes the list in a row have exactly the targets of the source, in their order, after handles were remapped or targets left
+ * out: loading an archive, instances of prefabs. Without memory for missing elements, which only an archive without values
+ * lacks, it is reported. */
+void quern__edge_values_settle(const quern__storage *storage, const quern__relation *relation,
+                               uint32_t source);
 
 /* Pending values: those that rows will have after a transaction, which may still fail. They begin as the values in the
  * rows. quern__link_log_add_edge and quern__link_log_remove_edge change them along; the transaction ends with

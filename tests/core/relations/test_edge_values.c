@@ -338,20 +338,20 @@ static void refuse_with(quern_result result, quern_result expected, const char *
 Test(edge_values, values_need_an_edge)
 {
     const quern_entity a = make(), b = make(), c = make();
-    refuse_with(quern_entity_set_edge_value(world, a, owes, b, &(debt){1, 0}),
-                   QUERN_ERROR_COMPONENT_ABSENT, "does not have target");
+    refuse_with(quern_entity_set_edge_value(world, a, owes, b, &(debt){1, 0}), QUERN_ERROR_COMPONENT_ABSENT,
+                "does not have target");
     like_it(a, b, 1);
     refuse_with(quern_entity_set_edge_value(world, a, likes, c, &(like){.since = 1}),
-                   QUERN_ERROR_COMPONENT_ABSENT, "does not have target");
+                QUERN_ERROR_COMPONENT_ABSENT, "does not have target");
     refuse_with(quern_entity_set(world, a, debts, &(debt){1, 0}), QUERN_ERROR_INVALID_ARGUMENT,
-                   "quern_entity_relate_with");
+                "quern_entity_relate_with");
     refuse_with(quern_entity_add(world, a, debts, NULL), QUERN_ERROR_INVALID_ARGUMENT,
-                   "quern_entity_relate_with");
+                "quern_entity_relate_with");
     quern_entity created;
     refuse_with(quern_entity_create_with(world, &debts, NULL, 1, &created), QUERN_ERROR_INVALID_ARGUMENT,
-                   "quern_entity_relate_with");
+                "quern_entity_relate_with");
     refuse_with(quern_entity_create_many(world, &debts, NULL, 1, 1, &created), QUERN_ERROR_INVALID_ARGUMENT,
-                   "quern_entity_relate_with");
+                "quern_entity_relate_with");
     owe(a, b, 1);
     refuse_with(quern_entity_remove(world, a, debts), QUERN_ERROR_COMPONENT_REQUIRED, "owes");
 }
@@ -360,14 +360,14 @@ Test(edge_values, relations_without_values_refuse_them)
 {
     const quern_entity a = make(), b = make();
     const quern_relation parent = quern_world_parent(world);
-    refuse_with(quern_entity_relate_with(world, a, parent, b, &(debt){1, 0}),
-                   QUERN_ERROR_INVALID_ARGUMENT, "'parent' have no values");
+    refuse_with(quern_entity_relate_with(world, a, parent, b, &(debt){1, 0}), QUERN_ERROR_INVALID_ARGUMENT,
+                "'parent' have no values");
     relate(a, parent, b);
     cr_assert_null(quern_entity_edge_value(world, a, parent, b));
     cr_assert_not_null(strstr(quern_error_message(), "have no values"));
     refuse_with(quern_entity_relate_with(world, a, owes, b, NULL), QUERN_ERROR_NULL_ARGUMENT, "value");
     refuse_with(quern_entity_relate_with(world, a, owes, a, &(debt){1, 0}), QUERN_ERROR_INVALID_ARGUMENT,
-                   "its own target");
+                "its own target");
 }
 
 Test(edge_values, a_list_of_values_is_not_replaced_as_a_whole)
@@ -375,7 +375,7 @@ Test(edge_values, a_list_of_values_is_not_replaced_as_a_whole)
     const quern_entity a = make(), b = make();
     like_it(a, b, 1);
     refuse_with(quern_entity_set(world, a, likes_values, &(likings){.edges = {.items = NULL}}),
-                   QUERN_ERROR_INVALID_ARGUMENT, "quern_entity_set_edge_value");
+                QUERN_ERROR_INVALID_ARGUMENT, "quern_entity_set_edge_value");
 }
 
 Test(edge_values, only_some_components_can_hold_values)

@@ -241,32 +241,48 @@ uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location)
 
 /* -------------------------------------------------------------------------------- in the relate stage */
 
-/* Gives the n-th edge of a member in a relation the value that the prefab has, for later commands on the member. */
-static void put_captured_value(quern__relating *relating, const quern__prefab *prefab,
-                               const quern__prefab_link *link, uint32_t n, uint32_t target,
-                               const quern_entity *handles)
+/* Returns the member whose handle the instance has at this offset of a list, or QUERN_NO_MEMBER. */
+static uint32_t member_in_list(const quern__prefab *prefab, uint32_t source, uint32_t column,
+                               uint32_t offset_bytes)
 {
-    char element[QUERN__EDGE_ELEMENT_BYTES];
-    const quern__relation *relation = link->relation;
-    const uint32_t bytes = relation->element.size_bytes, source = quern_entity_index(handles[link->source]);
-    const quern__prefab_member *member = &prefab->members.items[link->source];
-    const quern__prefab_group *group = &prefab->groups.items[member->group];
-    uint32_t column = 0;
-    while (prefab->columns.items[group->first_column + column].component_index != relation->value_index)
-        column++;
-    quern_list list;
-    memcpy(&list,
-           prefab->columns.items[group->first_column + column].values + (size_t)member->row * sizeof list,
-           sizeof list);
-    if (n >= list.count) return; /* a described member */
-    memcpy(element, (const char *)list.items + (size_t)n * bytes, bytes);
+    const quern__prefab_member *member = &prefab->members.items[source];
     for (uint32_t i = 0; i < member->field_count; i++) {
         const quern__prefab_field *field = &prefab->fields.items[member->first_field + i];
-        if (field->column == column && field->element != 0 && field->list_offset_bytes / bytes == n)
-            memcpy(element + field->list_offset_bytes % bytes, &handles[field->member], sizeof *handles);
+        if (field->column == column && field->element != 0 && field->list_offset_bytes == offset_bytes)
+            return field->member;
     }
-    if (quern__pending_put(relating->storage, link->relation, source, target, element) != QUERN_OK)
-        relating->is_out_of_memory = true;
+    return QUERN_NO_MEMBER;
+}
+
+/* Gives an edge of a member the value that the prefab has, if it has one, for later commands on the member. */
+static void put_captured_value(quern__relating *relating, const quern__prefab *prefab,
+                               const quern__prefab_link *link, uint32_t target, const quern_entity *handles)
+{
+    char element[QUERN__EDGE_ELEMENT_BYTES];
+    const uint32_t bytes = link->relation->element.size_bytes;
+    const quern__prefab_member *member = &prefab->members.items[link->source];
+    const quern__prefab_group *group = &prefab->groups.items[member->group];
+    const quern__prefab_column *columns = prefab->columns.items + group->first_column;
+    uint32_t column = 0;
+    quern_list list;
+    while (columns[column].component_index != link->relation->value_index)
+        column++;
+    memcpy(&list, columns[column].values + (size_t)member->row * sizeof list, sizeof list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        memcpy(element, (const char *)list.items + (size_t)i * bytes, bytes);
+        const uint32_t of = member_in_list(prefab, link->source, column, i * bytes);
+        if (of != link->target ||
+            (of == QUERN_NO_MEMBER && memcmp(element, &link->outside, sizeof link->outside) != 0))
+            continue;
+        for (uint32_t at = 0; at + sizeof(quern_entity) <= bytes; at += 8) {
+            const uint32_t inside = member_in_list(prefab, link->source, column, i * bytes + at);
+            if (inside != QUERN_NO_MEMBER) memcpy(element + at, &handles[inside], sizeof *handles);
+        }
+        if (quern__pending_put(relating->storage, link->relation, quern_entity_index(handles[link->source]),
+                               target, element) != QUERN_OK)
+            relating->is_out_of_memory = true;
+        return;
+    }
 }
 
 /* Relates the members of an instance in relations other than the hierarchy. A target outside of the instance may have
@@ -277,11 +293,10 @@ static void link_targets(const quern__play_walk *walk, const quern__item *item, 
     quern__relating *relating = walk->relating;
     quern__storage *storage = relating->storage;
     const quern__prefab *prefab = walk->batch->operation->variant->cache->prefab;
-    for (uint32_t k = 0, n = 0; k < prefab->links.count && !relating->is_out_of_memory; k++) {
+    for (uint32_t k = 0; k < prefab->links.count && !relating->is_out_of_memory; k++) {
         const quern__prefab_link *link = &prefab->links.items[k];
         quern__relation *relation = link->relation;
         if (relation == storage->relations->parent) continue;
-        n = k > 0 && link[-1].relation == relation && link[-1].source == link->source ? n + 1 : 0;
         const bool is_outside = link->target == QUERN_NO_MEMBER;
         const quern_entity entity = is_outside ? link->outside : handles[link->target];
         const uint32_t source = quern_entity_index(handles[link->source]),
@@ -300,7 +315,7 @@ static void link_targets(const quern__play_walk *walk, const quern__item *item, 
         if (result != QUERN_OK) relating->is_out_of_memory = true;
         if (QUERN__UNLIKELY(relation->is_many && quern__relation_has_values(relation)) && !has_ended &&
             !relating->is_out_of_memory)
-            put_captured_value(relating, prefab, link, n, target, handles);
+            put_captured_value(relating, prefab, link, target, handles);
         relating->noted_count = storage->relations->log.changes.count;
         if (relating->is_out_of_memory) return;
         const uint32_t level = relation->is_many ? 0 : link->level;

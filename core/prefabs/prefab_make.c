@@ -769,8 +769,6 @@ static quern_result add_value(const quern_world *world, const quern_prefab_value
             "'%s' is maintained by Quern, so it has no value here: list targets of relations "
             "in 'targets', and the hierarchy in 'parent'",
             type->name);
-    const quern_result of_edges = quern__components_check_edge_list(components, index);
-    if (of_edges != QUERN_OK) return of_edges;
     if (type->size_bytes == 0 && value->value != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and has a value: set it to NULL",
                            type->name);

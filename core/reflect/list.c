@@ -54,6 +54,9 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
     out_info->required = known->listed_required.items;
     out_info->required_count = known->listed_required.count;
     out_info->is_managed = known->is_managed;
+    if (known->edge_owner != 0)
+        out_info->edges_of.bits =
+            quern__component_handle(&world->storage.components, known->edge_owner - 1).bits;
     out_info->is_relation = known->managed.relation != NULL && known->managed.level == 0;
     out_info->is_hidden |= known->managed.is_hidden;
     return QUERN_OK;
@@ -95,6 +98,8 @@ quern_result quern_relation_get_def(const quern_world *world, quern_relation rel
                                     .levels = known->has_levels,
                                     .ordered = known->is_ordered,
                                     .many = known->is_many};
+    if (quern__relation_has_values(known))
+        out_def->value = quern__component_handle(&world->storage.components, known->value_index);
     return QUERN_OK;
 }
 

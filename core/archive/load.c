@@ -793,6 +793,8 @@ static quern_result check_extra(const quern_world *world, const quern_load_def *
                 "'%s' is managed by the world itself (for a relation, for example), so loaded entities "
                 "cannot get it: remove it from the extra components",
                 quern__components_type(components, index)->name);
+        if (result == QUERN_OK && quern__components_is_edge_value(components, index))
+            result = quern__components_fail_edge_value(components, index);
         if (result == QUERN_OK && def->extra_values[i] != NULL)
             result = quern__type_check_provisional(quern__components_type(components, index),
                                                    def->extra_values[i], 1, "quern_commands_add");

@@ -4,7 +4,10 @@
 
 #include "tests/support/fixture.h"
 
+#include <quern/archive.h>
+#include <quern/commands.h>
 #include <quern/list.h>
+#include <quern/prefab.h>
 #include <quern/relation.h>
 
 #include <string.h>
@@ -324,6 +327,269 @@ Test(edge_values, the_hash_of_the_content_does_not_depend_on_the_order_of_entiti
         cr_assert_eq(quern_entity_destroy_many(world, all, 3), QUERN_OK);
     }
     cr_assert_eq(hashes[0], hashes[1]);
+}
+
+/* -------------------------------------------------------------------------------------------- commands */
+
+static quern_commands *commands(void)
+{
+    return quern_world_commands(world);
+}
+
+static uint64_t flush(void)
+{
+    quern_flush_stats stats;
+    must(quern_world_flush(world));
+    must(quern_world_get_flush_stats(world, &stats));
+    assert_valid(world);
+    return stats.dropped_count;
+}
+
+Test(edge_values, the_last_command_sets_the_value)
+{
+    const quern_entity a = make(), b = make();
+    must(quern_commands_relate_with(commands(), a, owes, b, &(debt){1, 0}));
+    must(quern_commands_set_edge_value(commands(), a, owes, b, &(debt){2, 0}));
+    must(quern_commands_relate(commands(), a, owes, b)); /* the edge exists */
+    must(quern_commands_relate_with(commands(), a, likes, b, &(like){.since = 3}));
+    must(quern_commands_relate_with(commands(), a, likes, b, &(like){.since = 4}));
+    cr_assert_eq(flush(), 0u);
+    cr_assert_eq(debt_of(a, b), 2);
+    cr_assert_eq(liking(a, b), 4u);
+}
+
+Test(edge_values, an_edge_that_commands_end_and_make_again_begins_anew)
+{
+    const quern_entity a = make(), b = make();
+    owe(a, b, 30);
+    like_it(a, b, 4);
+    must(quern_commands_unrelate(commands(), a, owes));
+    must(quern_commands_relate(commands(), a, owes, b));
+    must(quern_commands_unrelate_from(commands(), a, likes, b));
+    must(quern_commands_relate(commands(), a, likes, b));
+    cr_assert_eq(flush(), 0u);
+    cr_assert_eq(debt_of(a, b), -1);
+    cr_assert_eq(liking(a, b), 0u);
+}
+
+Test(edge_values, commands_on_missing_edges_are_dropped)
+{
+    const quern_entity a = make(), b = make(), c = make();
+    owe(a, b, 30);
+    must(quern_commands_set_edge_value(commands(), a, owes, c, &(debt){2, 0}));
+    must(quern_commands_set_edge_value(commands(), a, likes, b, &(like){.since = 1}));
+    must(quern_commands_destroy(commands(), b));
+    must(quern_commands_set_edge_value(commands(), a, owes, b, &(debt){3, 0}));
+    cr_assert_eq(flush(), 3u);
+    cr_assert_not(quern_entity_has(world, a, debts));
+}
+
+Test(edge_values, created_entities_may_be_sources_and_targets)
+{
+    const quern_entity last = make();
+    quern_entity a, b;
+    const quern_component list[] = {quern_relation_component(owes), debts};
+    must(quern_commands_create(commands(), &b));
+    must(quern_commands_create_with(commands(), list, (const void *[]){&last, &(debt){5, 0}}, 2, &a));
+    must(quern_commands_relate_with(commands(), b, likes, a, &(like){.since = 6}));
+    must(quern_commands_relate_with(commands(), last, likes, b, &(like){.since = 7}));
+    must(quern_commands_relate_with(commands(), last, boss, b, &(uint32_t){8}));
+    cr_assert_eq(flush(), 0u);
+    quern_entity made[2];
+    cr_assert_eq(quern_entity_list_sources(world, last, owes, made, 2), 1u);
+    a = made[0];
+    cr_assert_eq(quern_entity_list_sources(world, a, likes, made, 2), 1u);
+    b = made[0];
+    cr_assert_eq(debt_of(a, last), 5);
+    cr_assert_eq(liking(b, a), 6u);
+    cr_assert_eq(liking(last, b), 7u);
+    cr_assert_eq(*(const uint32_t *)quern_entity_edge_value(world, last, boss, b), 8u);
+}
+
+Test(edge_values, a_create_whose_target_has_died_has_no_value)
+{
+    const quern_entity target = make(), other = make();
+    const quern_component list[] = {quern_relation_component(owes), debts};
+    quern_entity a;
+    must(quern_commands_destroy(commands(), target));
+    must(quern_commands_create_with(commands(), list, (const void *[]){&target, &(debt){5, 0}}, 2, &a));
+    must(quern_commands_relate_with(commands(), other, likes, a, &(like){.since = 1}));
+    flush();
+    a = quern_entity_target(world, other, likes);
+    cr_assert_not(quern_entity_has(world, a, debts));
+}
+
+/* -------------------------------------------------------------------------------------------- prefabs */
+
+/* A tree of three with edges inside and to `outside`. */
+static quern_entity make_tree(quern_entity outside, quern_entity out_members[3])
+{
+    const quern_relation parent = quern_world_parent(world);
+    for (uint32_t i = 0; i < 3; i++) {
+        out_members[i] = make();
+        if (i > 0) relate(out_members[i], parent, out_members[0]);
+    }
+    owe(out_members[1], out_members[2], 12);
+    owe(out_members[2], outside, 13);
+    like_it(out_members[0], out_members[1], 1);
+    like_it(out_members[0], out_members[2], 2);
+    like_it(out_members[0], outside, 3);
+    like_it(out_members[2], out_members[1], 4);
+    return out_members[0];
+}
+
+/* Checks a copy of the tree. */
+static void check_tree(const quern_entity members[3], quern_entity outside)
+{
+    assert_valid(world);
+    cr_assert_eq(debt_of(members[1], members[2]), 12);
+    cr_assert_eq(debt_of(members[2], outside), 13);
+    cr_assert_eq(liking(members[0], members[1]), 1u);
+    cr_assert_eq(liking(members[0], members[2]), 2u);
+    cr_assert_eq(liking(members[0], outside), 3u);
+    cr_assert_eq(liking(members[2], members[1]), 4u);
+}
+
+/* Frees slots so that new entities get descending ones. */
+static void reverse_slots(void)
+{
+    quern_entity list[16];
+    for (uint32_t i = 0; i < 16; i++)
+        list[i] = make();
+    for (uint32_t i = 0; i < 16; i++)
+        must(quern_entity_destroy(world, list[i]));
+}
+
+Test(edge_values, instances_and_clones_have_the_values_of_edges)
+{
+    quern_entity members[3], copies[6], clone;
+    quern_prefab prefab;
+    const quern_entity outside = make(), root = make_tree(outside, members);
+    must(quern_prefab_capture(world, root, &prefab));
+    reverse_slots();
+    must(quern_prefab_spawn_many(world, prefab, 2, NULL, NULL, copies));
+    check_tree(copies, outside);
+    check_tree(copies + 3, outside);
+    must(quern_entity_clone(world, root, NULL, &clone));
+    const quern_relation parent = quern_world_parent(world);
+    const quern_entity first = quern_entity_first_source(world, clone, parent);
+    const quern_entity cloned[] = {clone, first, quern_entity_next_sibling(world, first, parent)};
+    check_tree(cloned, outside);
+}
+
+Test(edge_values, commands_on_spawned_members_see_their_values)
+{
+    quern_entity members[3], spawned;
+    quern_prefab prefab;
+    const quern_entity outside = make(), other = make();
+    must(quern_prefab_capture(world, make_tree(outside, members), &prefab));
+    reverse_slots();
+    must(quern_commands_spawn(commands(), prefab, NULL, &spawned));
+    const quern_entity second = quern_commands_spawned_member(commands(), prefab, spawned, 1);
+    must(quern_commands_set_edge_value(commands(), spawned, likes, second, &(like){.since = 9}));
+    must(quern_commands_relate_with(commands(), other, owes, spawned, &(debt){1, 0}));
+    cr_assert_eq(flush(), 0u);
+    const quern_entity root = quern_entity_target(world, other, owes);
+    const quern_relation parent = quern_world_parent(world);
+    const quern_entity first = quern_entity_first_source(world, root, parent),
+                       last = quern_entity_next_sibling(world, first, parent);
+    cr_assert_eq(liking(root, first), 9u);
+    cr_assert_eq(liking(root, last), 2u);
+    cr_assert_eq(liking(root, outside), 3u);
+    cr_assert_eq(liking(last, first), 4u);
+    cr_assert_eq(debt_of(last, outside), 13);
+}
+
+Test(edge_values, a_spawn_whose_outside_target_has_died_keeps_other_values)
+{
+    quern_entity members[3], spawned;
+    quern_prefab prefab;
+    const quern_entity outside = make(), other = make();
+    must(quern_prefab_capture(world, make_tree(outside, members), &prefab));
+    must(quern_commands_destroy(commands(), outside));
+    must(quern_commands_spawn(commands(), prefab, NULL, &spawned));
+    must(quern_commands_relate_with(commands(), other, owes, spawned, &(debt){1, 0}));
+    flush();
+    const quern_entity root = quern_entity_target(world, other, owes);
+    const quern_relation parent = quern_world_parent(world);
+    const quern_entity first = quern_entity_first_source(world, root, parent),
+                       last = quern_entity_next_sibling(world, first, parent);
+    cr_assert_eq(liking(root, first), 1u);
+    cr_assert_eq(liking(root, last), 2u);
+    cr_assert_eq(quern_entity_target_count(world, root, likes), 2u);
+    cr_assert_not(quern_entity_has(world, last, debts));
+}
+
+Test(edge_values, described_members_have_values)
+{
+    const like to_first = {.target = quern_prefab_member_handle(0), .since = 5};
+    likings list = {.edges = {.items = NULL}};
+    must(quern_list_push(&list.edges.list, sizeof(like), &to_first));
+    const debt value = {9, 0};
+    const quern_prefab_value values[] = {{.component = debts, .value = &value},
+                                         {.component = likes_values, .value = &list}};
+    const quern_prefab_target targets[] = {{owes, quern_prefab_member_handle(0)},
+                                           {likes, quern_prefab_member_handle(0)},
+                                           {likes, quern_prefab_member_handle(2)}};
+    const quern_prefab_member_def defs[] = {
+        {.parent = 0},
+        {.parent = 0, .values = values, .value_count = 2, .targets = targets, .target_count = 3},
+        {.parent = 0}};
+    quern_prefab prefab;
+    quern_entity members[3];
+    must(quern_prefab_create(world, defs, 3, &prefab));
+    quern_list_free(&list.edges.list);
+    must(quern_prefab_spawn_many(world, prefab, 1, NULL, NULL, members));
+    assert_valid(world);
+    cr_assert_eq(debt_of(members[1], members[0]), 9);
+    cr_assert_eq(liking(members[1], members[0]), 5u);
+    cr_assert_eq(liking(members[1], members[2]), 0u);
+}
+
+/* ------------------------------------------------------------------------------------------- archives */
+
+static quern_entity outsiders[2]; /* of the saving and of the loading world */
+
+static uint64_t id_of(void *user_data, quern_entity entity)
+{
+    return quern_entity_equal(entity, outsiders[0]) ? 7 : 0;
+}
+
+static quern_entity entity_of(void *user_data, uint64_t id)
+{
+    return id == 7 ? outsiders[1] : quern_entity_null();
+}
+
+Test(edge_values, values_of_edges_out_of_a_list_are_saved_if_the_target_is_known)
+{
+    quern_archive *archive;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        const quern_entity outside = make(), unknown = make(), a = make(), b = make();
+        owe(a, outside, 30);
+        owe(b, unknown, 31);
+        like_it(a, unknown, 1);
+        like_it(a, b, 2);
+        like_it(a, outside, 3);
+        outsiders[0] = outside;
+        outsiders[1] = make();
+        quern_byte_buffer bytes = {0};
+        must(quern_archive_create(world, &archive));
+        must(quern_archive_append(archive, (const quern_entity[]){b, a}, 2));
+        must(quern_archive_save(archive, quern_sink_bytes(&bytes),
+                                &(quern_save_def){.outside_id = turn == 0 ? id_of : NULL}));
+        quern_archive_destroy(archive);
+        quern_entity loaded[2] = {{0}};
+        const quern_load_def def = {.outside_entity = entity_of, .entities = loaded, .entity_capacity = 2};
+        must(quern_world_load(world, quern_source_bytes(bytes.bytes, bytes.size_bytes), &def, NULL));
+        quern_byte_buffer_release(&bytes);
+        assert_valid(world);
+        const uint32_t first = quern_entity_target_count(world, loaded[0], likes) > 0 ? 0 : 1;
+        const quern_entity x = loaded[first], y = loaded[1 - first];
+        cr_assert_eq(liking(x, y), 2u);
+        cr_assert_eq(liking(x, outsiders[1]), turn == 0 ? 3u : UINT32_MAX);
+        cr_assert_eq(debt_of(x, outsiders[1]), turn == 0 ? 30 : -100);
+        cr_assert_not(quern_entity_has(world, y, debts));
+    }
 }
 
 /* ------------------------------------------------------------------------------------------ refusals */

@@ -37,13 +37,19 @@ static quern_result note_moved(quern__storage *storage, uint32_t slot, quern__ar
     return QUERN_OK;
 }
 
-/* Constructs the values of edges in a row that has moved by a plan, if the row did not have them before. */
-static inline void construct_edge_values(const quern__storage *storage, const quern__relation *relation,
-                                         const quern__move_plan *plan, uint32_t slot)
+/* Constructs the values of edges, and of what they require, in a row that has received them, and perhaps the target, by a
+ * move from `before`. */
+static void construct_edge_values(const quern__storage *storage, const quern__relation *relation,
+                                  const quern__archetype *before, uint32_t slot)
 {
-    if (QUERN__LIKELY(!quern__relation_has_values(relation))) return;
-    quern__fill_required(plan, relation->component_index,
-                         quern__entities_record(&storage->entities, slot)->location, 1);
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        if (column->component_index != relation->component_index &&
+            !quern__archetype_has(before, column->component_index))
+            quern__type_construct(column->type, quern__column_at(column, record->location), 1);
+    }
 }
 
 /* Prefetches the row of a change. It is moved only after all rows have been reserved, so the load has time. */
@@ -147,11 +153,10 @@ static quern_result move_logged_rows(quern__storage *storage)
                 if (change[RELATE_ROWS_AHEAD].row_tier != QUERN__ROW_STAYS)
                     fetch_row(storage, change + RELATE_ROWS_AHEAD);
             }
-            if (change->row_tier == QUERN__ROW_STAYS) continue;
-            quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot),
-                                     quern__entities_record(&storage->entities, change->slot),
-                                     change->plan);
-            construct_edge_values(storage, change->relation, change->plan, change->slot);
+            if (change->row_tier != QUERN__ROW_STAYS)
+                quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot),
+                                         quern__entities_record(&storage->entities, change->slot),
+                                         change->plan);
         }
     }
     return result;
@@ -240,7 +245,6 @@ static inline quern_result change_leaf_target(quern__storage *storage, quern__re
     quern__relink(storage, relation, source, target);
     quern__links_at(&relation->links, source)->level = level;
     quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
-    construct_edge_values(storage, relation, plan, source);
     return QUERN_OK;
 }
 
@@ -274,41 +278,51 @@ static quern_result move_source(quern__storage *storage, quern__relation *relati
     quern_result result = quern__relation_plan(storage, relation, archetype, has_target, &plan);
     if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, archetype, plan->target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
-    if (result != QUERN_OK) return result;
-    quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
-    construct_edge_values(storage, relation, plan, source);
-    return QUERN_OK;
-}
-
-/* Performs relate_edge in a relation with values, up to changing the edges. */
-static QUERN__SLOW_PATH quern_result add_value(quern__storage *storage, quern__relation *relation,
-                                               uint32_t source, uint32_t target, const void *value)
-{
-    const quern_entity handle = quern__entity_of_slot(storage, target);
-    if (quern__edges_at(&relation->edges, source)->targets.count > 0)
-        return quern__edge_element_add(storage, relation, source, handle, value);
-    quern_list first = {.count = 0};
-    quern_result result = quern__edge_list_put(relation, &first, handle, value);
-    if (result == QUERN_OK) result = move_source(storage, relation, source, true);
-    if (result == QUERN_OK) quern__edge_value_replace(storage, relation, source, &first, true);
-    quern_list_free(&first);
+    if (result == QUERN_OK)
+        quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
     return result;
 }
 
-/* Performs quern__relate in a relation with several targets per source. value: NULL for the initial one, if the relation
- * has values. */
+/* Performs relate_edge in a relation with values. value: NULL for the initial one. */
+static quern_result relate_edge_with(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                     uint32_t target, const void *value)
+{
+    quern__edges *edges = &relation->edges;
+    const quern_entity handle = quern__entity_of_slot(storage, target);
+    if (quern__edges_has(edges, source, target)) return QUERN_OK;
+    if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
+    quern_result result = QUERN_OK;
+    if (quern__edges_at(edges, source)->targets.count > 0) {
+        result = quern__edge_element_add(storage, relation, source, handle, value);
+    } else {
+        const quern__archetype *before =
+            quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, source));
+        quern_list first = {.count = 0};
+        result = quern__edge_list_put(relation, &first, handle, value);
+        if (result == QUERN_OK) result = move_source(storage, relation, source, true);
+        if (result == QUERN_OK) {
+            construct_edge_values(storage, relation, before, source);
+            quern__edge_value_replace(storage, relation, source, &first, true);
+        }
+        quern_list_free(&first);
+    }
+    if (result != QUERN_OK) return result;
+    quern__edges_add(edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
+/* Performs quern__relate in a relation with several targets per source. */
 static quern_result relate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                uint32_t target, const void *value)
+                                uint32_t target)
 {
     quern__edges *edges = &relation->edges;
     if (quern__edges_has(edges, source, target)) return QUERN_OK;
     if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
-    quern_result result = QUERN_OK;
-    if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
-        result = add_value(storage, relation, source, target, value);
-    else if (quern__edges_at(edges, source)->targets.count == 0)
-        result = move_source(storage, relation, source, true);
-    if (result != QUERN_OK) return result;
+    if (quern__edges_at(edges, source)->targets.count == 0) {
+        const quern_result result = move_source(storage, relation, source, true);
+        if (result != QUERN_OK) return result;
+    }
     quern__edges_add(edges, source, target);
     relation->links.version++;
     return QUERN_OK;
@@ -352,13 +366,14 @@ quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation 
 
 /* ---------------------------------------------------------------------------------------- one pair */
 
-quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
-                           quern_entity target)
+/* Performs quern__relate, apart from values of edges. */
+static quern_result relate_plain(quern__storage *storage, quern__relation *relation, quern_entity source,
+                                 quern_entity target)
 {
     const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
     const quern__links *links = &relation->links;
     if (QUERN__UNLIKELY(!quern__links_has_page(links, s) || !quern__links_has_page(links, t))) {
-        if (relation->is_many) return relate_edge(storage, relation, s, t, NULL);
+        if (relation->is_many) return relate_edge(storage, relation, s, t);
         if (!quern__links_reserve(&relation->links, &storage->allocator, s) ||
             !quern__links_reserve(&relation->links, &storage->allocator, t))
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
@@ -381,9 +396,33 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
         quern__storage_note_written(storage, relation->component_index);
     }
     write_target(storage, relation, s, target, had_target);
-    if (QUERN__UNLIKELY(quern__relation_has_values(relation)) && had_target)
+    return QUERN_OK;
+}
+
+/* Performs quern__relate in a relation with values. */
+static QUERN__SLOW_PATH quern_result relate_valued(quern__storage *storage, quern__relation *relation,
+                                                   quern_entity source, quern_entity target)
+{
+    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
+    if (relation->is_many) return relate_edge_with(storage, relation, s, t, NULL);
+    const uint32_t old_target = quern__links_target(&relation->links, s);
+    const quern__archetype *before =
+        quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, s));
+    const quern_result result = relate_plain(storage, relation, source, target);
+    if (result != QUERN_OK || old_target == t) return result;
+    if (old_target == QUERN__SLOT_NONE)
+        construct_edge_values(storage, relation, before, s);
+    else
         quern__edge_value_replace(storage, relation, s, NULL, false);
     return QUERN_OK;
+}
+
+quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
+                           quern_entity target)
+{
+    if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
+        return relate_valued(storage, relation, source, target);
+    return relate_plain(storage, relation, source, target);
 }
 
 /* The value may be in the storage, where it would not survive the changes: so it is copied first. */
@@ -414,7 +453,7 @@ quern_result quern__relate_with(quern__storage *storage, quern__relation *relati
     if (quern__relation_has_target(relation, s, t))
         return quern__edge_value_set(storage, relation, source, target, value);
     if (!relation->is_many) return relate_with_copy(storage, relation, source, target, value);
-    return relate_edge(storage, relation, s, t, value);
+    return relate_edge_with(storage, relation, s, t, value);
 }
 
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source)
@@ -523,6 +562,9 @@ static quern_result relate_many_edges(quern__storage *storage, quern__relation *
                                     quern_entity_index(targets[i]));
         quern__pending_cancel(storage);
     } else {
+        for (uint32_t i = 0; i < relations->log.changes.count && quern__relation_has_values(relation); i++)
+            construct_edge_values(storage, relation, relations->log.changes.items[i].plan->source,
+                                  relations->log.changes.items[i].slot);
         quern__pending_apply(storage);
     }
     relation->links.version++;

@@ -898,7 +898,7 @@ class context {
         return quern_context_has_target(raw_, source, relation, target);
     }
     /** Returns the value of an edge, or the element in a relation with quern::many; nullptr if there is no such edge. The
-     * relation is declared as above, and the component of the values by quern::reads; see quern_context_edge_value. */
+     * relation is declared as above, and the component of the values by quern::lookup; see quern_context_edge_value. */
     template <typename T>
     const T *edge_value(quern_entity source, quern_relation relation, quern_entity target) const
     {

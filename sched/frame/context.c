@@ -603,7 +603,7 @@ const void *quern_context_edge_value(quern_context *context, quern_entity source
         if (!quern__scope_count_repeated(&context->scope))
             quern__refuse(
                 &context->scope, QUERN_ERROR_INVALID_ARGUMENT,
-                "%s: system '%s' asked for the value of an edge of relation '%s', whose edges have "
+                "%s: system '%s' asked for the value of an edge of relation '%s': its edges have "
                 "none: register it with a component as 'value'",
                 __func__, context->system->name, quern__relation_name(of.storage, of.relation));
         return NULL;

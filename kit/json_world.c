@@ -156,6 +156,11 @@ static quern_result load_component(world_loader *loader, quern_entity entity, co
     if (result != QUERN_OK) return result;
     const bool has_component = loader->created == NULL && quern_entity_has(world, entity, component);
     if (has_component) return load_existing(loader, entity, component, &type, item);
+    if (!quern_relation_is_null(type.edges_of) && loader->created == NULL && !quern_entity_is_null(entity))
+        return quern__json_fail(QUERN_ERROR_COMPONENT_ABSENT,
+                                "'%s' holds the values of edges, and the entity has no target in their "
+                                "relation: relate the entity first",
+                                type.name);
     if (!quern_relation_is_null(type.edges_of)) /* after the targets: see record_links */
         return loader->commands == NULL ? load_new(loader, entity, component, &type, item) : QUERN_OK;
     return keeps_values(&type) ? load_kept(loader, entity, component, &type, item)

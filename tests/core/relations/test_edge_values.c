@@ -6,6 +6,7 @@
 
 #include <quern/archive.h>
 #include <quern/commands.h>
+#include <quern/history.h>
 #include <quern/list.h>
 #include <quern/prefab.h>
 #include <quern/relation.h>
@@ -59,10 +60,18 @@ static void register_relations(void)
 static void open_world(void)
 {
     memory = open_failing_world();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    must(quern_lists_set_allocator(&allocator));
     register_relations();
 }
 
-TestSuite(edge_values, .init = open_world, .fini = close_valid_world);
+static void close_lists(void)
+{
+    close_valid_world();
+    assert_at_end(quern_lists_set_allocator(NULL) == QUERN_OK);
+}
+
+TestSuite(edge_values, .init = open_world, .fini = close_lists);
 
 static quern_entity make(void)
 {
@@ -691,4 +700,70 @@ Test(edge_values, a_call_without_memory_changes_nothing)
             assert_valid(world);
         }
     }
+}
+
+Test(edge_values, a_sync_point_without_memory_changes_nothing)
+{
+    quern_entity all[12];
+    for (uint32_t i = 0; i < 12; i++)
+        all[i] = make();
+    for (uint32_t i = 1; i < 8; i++)
+        like_it(all[0], all[i], i);
+    quern_history *history;
+    must(quern_history_create(world, &(quern_history_def){.frame_count = 2}, &history));
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        must(quern_history_save(history, turn + 1, NULL)); /* lists share their blocks */
+        for (uint32_t i = 1; i < 12; i++) {
+            must(quern_commands_relate_with(commands(), all[0], likes, all[i],
+                                            &(like){.since = 10 * turn + i}));
+            must(quern_commands_relate_with(commands(), all[i], owes,
+                                            all[(i + turn) % 12 == i ? 0 : (i + turn) % 12],
+                                            &(debt){(int32_t)(turn + i), 0}));
+        }
+        must(quern_commands_unrelate_from(commands(), all[0], likes, all[turn + 1]));
+        const uint64_t hash = quern_world_hash(world);
+        for (uint32_t n = 1;; n++) {
+            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+            const quern_result result = quern_world_flush(world);
+            failing_allocator_heal(memory);
+            if (result == QUERN_OK) break;
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            cr_assert_eq(quern_world_hash(world), hash);
+            assert_valid(world);
+        }
+        assert_valid(world);
+        cr_assert_eq(liking(all[0], all[11]), 10 * turn + 11);
+        cr_assert_eq(liking(all[0], all[turn + 1]), UINT32_MAX);
+        cr_assert_eq(quern_entity_target_count(world, all[0], likes), 10u);
+        must(quern_entity_relate(world, all[0], likes, all[turn + 1]));
+    }
+    quern_history_destroy(history);
+}
+
+Test(edge_values, a_destroy_without_memory_changes_nothing)
+{
+    quern_entity all[12];
+    quern_history *history;
+    for (uint32_t i = 0; i < 12; i++)
+        all[i] = make();
+    for (uint32_t i = 1; i < 12; i++)
+        for (uint32_t k = 0; k < i; k++)
+            like_it(all[k], all[i], 100 * k + i);
+    must(quern_history_create(world, &(quern_history_def){.frame_count = 2}, &history));
+    must(quern_history_save(history, 1, NULL));
+    const uint64_t hash = quern_world_hash(world);
+    for (uint32_t n = 1;; n++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        const quern_result result = quern_entity_destroy(world, all[11]);
+        failing_allocator_heal(memory);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(quern_world_hash(world), hash);
+        assert_valid(world);
+    }
+    for (uint32_t k = 0; k < 10; k++)
+        cr_assert_eq(liking(all[k], all[10]), 100 * k + 10);
+    must(quern_history_restore(history, 1, NULL));
+    cr_assert_eq(quern_world_hash(world), hash);
+    cr_assert_eq(liking(all[3], all[11]), 311u);
+    quern_history_destroy(history);
 }

@@ -60,10 +60,9 @@ quern_result quern__edge_values_check(const quern__storage *storage, const quern
         return fail_type(def, component, "it has those of another relation", "register another one");
     if (component->type.size_bytes == 0)
         return fail_type(def, component, "it is a tag", "give it a size, or leave out 'value'");
-    for (uint32_t i = 0; i < component->archetypes.count; i++)
-        if (quern__archetype_row_count(storage->archetypes.items[component->archetypes.items[i]]) > 0)
-            return fail_type(def, component, "entities have it already",
-                             "register the relation before entities get it");
+    if (component->archetypes.count > 0)
+        return fail_type(def, component, "entities have it already or had it",
+                         "register the relation before entities get it");
     for (uint32_t i = 0; i < components->list.count; i++)
         for (uint32_t k = 0; k < components->list.items[i]->required.count; k++)
             if (components->list.items[i]->required.items[k] == quern__component_index(def->value))

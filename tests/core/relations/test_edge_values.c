@@ -665,7 +665,7 @@ Test(edge_values, only_some_components_can_hold_values)
         const char *words;
     } cases[] = {{tag, false, "is a tag"},
                  {debts, false, "those of another relation"},
-                 {used, false, "entities have it already"},
+                 {used, false, "entities have it already or had it"},
                  {quern_relation_component(owes), false, "by itself"},
                  {plain, true, "list of structs"}};
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -677,6 +677,17 @@ Test(edge_values, only_some_components_can_hold_values)
     refuse_with(
         quern_relation_register(world, &(quern_relation_def){.name = "owes", .value = plain}, &refused),
         QUERN_ERROR_DUPLICATE_NAME, "values of edges");
+}
+
+Test(edge_values, commands_that_are_older_than_the_relation_are_refused)
+{
+    const quern_component late = setup_component(world, "late", 4, 4);
+    const quern_entity a = make();
+    quern_relation relation;
+    must(quern_commands_set(commands(), a, late, &(uint32_t){1}));
+    must(quern_relation_register(world, &(quern_relation_def){.name = "new", .value = late}, &relation));
+    cr_assert_eq(quern_world_flush(world), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_not(quern_entity_has(world, a, late));
 }
 
 /* ------------------------------------------------------------------------------------------- memory */

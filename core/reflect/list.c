@@ -456,6 +456,44 @@ static quern_result set_target(quern_world *world, quern_entity entity, const co
                                         : quern__world_relate(world, entity, relation, target, function);
 }
 
+/* Returns whether two lists of values of edges have the same targets in the same order. */
+static bool has_same_targets(const quern_list *a, const quern_list *b, uint32_t element_bytes)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (memcmp((const char *)a->items + (size_t)i * element_bytes,
+                   (const char *)b->items + (size_t)i * element_bytes, sizeof(quern_entity)) != 0)
+            return false;
+    return true;
+}
+
+/* Sets a field of the values of edges of a source with several targets. The text must neither change targets nor their
+ * number, so a copy of the list is changed first. */
+static quern_result set_edge_list(const quern_world *world, quern_list *list, const component_field *found,
+                                  const char *text)
+{
+    quern_list copy = {.count = 0};
+    quern_list_copy(&copy, list);
+    quern_result result = quern__value_set_text(world, &found->path, &copy, text);
+    if (result == QUERN_OK && !has_same_targets(list, &copy, found->type.fields[0].element->size_bytes))
+        result = quern__components_check_edge_list(&world->storage.components,
+                                                   quern__component_index(found->component));
+    if (result == QUERN_OK) {
+        quern_list_free(list);
+        *list = copy;
+    } else {
+        quern_list_free(&copy);
+    }
+    return result;
+}
+
+static bool is_edge_list(const quern_world *world, const component_field *found)
+{
+    quern_relation_def def;
+    return !quern_relation_is_null(found->type.edges_of) &&
+           quern_relation_get_def(world, found->type.edges_of, &def) == QUERN_OK && def.many;
+}
+
 static quern_result set_text(quern_world *world, quern_entity entity, const char *path, const char *text)
 {
     static const char function[] = "quern_entity_set_text";
@@ -471,7 +509,10 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     const uint32_t index = quern__component_index(found.component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, found.record);
     quern__rows_before_write(archetype, found.record->location, 1, index);
-    result = quern__value_set_text(world, &found.path, value, text); /* fails only in lists */
+    if (QUERN__UNLIKELY(is_edge_list(world, &found)))
+        result = set_edge_list(world, value, &found, text);
+    else
+        result = quern__value_set_text(world, &found.path, value, text); /* fails only in lists */
     quern__rows_written(archetype, found.record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
     return quern__in_call(result, function);

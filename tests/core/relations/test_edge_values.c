@@ -653,6 +653,20 @@ Test(edge_values, a_list_of_values_is_not_replaced_as_a_whole)
                 QUERN_ERROR_INVALID_ARGUMENT, "quern_entity_set_edge_value");
 }
 
+Test(edge_values, texts_change_values_but_no_targets)
+{
+    const quern_entity a = make(), b = make();
+    like_it(a, b, 1);
+    must(quern_entity_set_name(world, b, "b"));
+    must(quern_entity_set_text(world, a, "likings.edges[0].since", "8"));
+    cr_assert_eq(liking(a, b), 8u);
+    refuse_with(quern_entity_set_text(world, a, "likings.edges[0].target", "none"),
+                QUERN_ERROR_INVALID_ARGUMENT, "quern_entity_set_edge_value");
+    owe(a, b, 3);
+    must(quern_entity_set_text(world, a, "debt.amount", "4"));
+    cr_assert_eq(debt_of(a, b), 4);
+}
+
 Test(edge_values, only_some_components_can_hold_values)
 {
     const quern_component tag = setup_tag(world, "tag"), plain = setup_component(world, "plain", 4, 4),

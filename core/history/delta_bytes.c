@@ -473,7 +473,7 @@ static quern_component component_of(const delta_applying *it, const delta_type *
 }
 
 /* Records the values of edges in it->value: that of the entity's target, or one for each element of the list. Elements
- * of targets that this world does not have are left out. */
+ * without an edge are left out: those of targets that this world does not have, or that the delta destroys. */
 static quern_result record_edge_values(delta_applying *it, quern_entity entity, const delta_type *of)
 {
     quern_commands *commands = &it->applier->recorder;
@@ -491,7 +491,8 @@ static quern_result record_edge_values(delta_applying *it, quern_entity entity, 
         quern_entity target;
         memcpy(&target, element, sizeof target);
         if (target.bits != 0)
-            result = quern_commands_set_edge_value(commands, entity, relation, target, element);
+            result =
+                quern__commands_set_target_value(commands, entity, relation, element, "quern_delta_apply");
     }
     return result;
 }

@@ -191,7 +191,7 @@ static void put_value_with_handles(const quern__play_walk *it, quern__relation *
     quern__release(allocator, copy, type->size_bytes, type->alignment_bytes);
 }
 
-/* Returns whether the command is on whatever target the source has. */
+/* Returns whether the command is on whatever target the source has, or on that of its element. */
 static bool has_null_target(const quern__play_walk *it, const quern__item *item)
 {
     quern_entity entity;
@@ -202,7 +202,11 @@ static bool has_null_target(const quern__play_walk *it, const quern__item *item)
 static uint32_t edge_target_of(const quern__play_walk *it, const quern__item *item,
                                const quern__relation *relation, uint32_t source)
 {
-    return has_null_target(it, item) ? quern__links_target(&relation->links, source) : target_of(it, item);
+    if (!has_null_target(it, item)) return target_of(it, item);
+    if (!relation->is_many) return quern__links_target(&relation->links, source);
+    quern_entity target;
+    memcpy(&target, (const char *)item + it->batch->operation->operands[1].offset_bytes, sizeof target);
+    return quern__play_find_slot(it, target);
 }
 
 static void edge_value_item(const quern__play_walk *it, quern__item *item, uint32_t i)

@@ -790,7 +790,7 @@ quern_result quern_commands_relate(quern_commands *commands, quern_entity source
 }
 
 /* Records a command with the value of an edge. The target in an element is replaced by the one of the command. target:
- * NULL for whatever target the source has, which the item has as the null handle. */
+ * NULL for whatever target the source has, or that of the element; the item then has the null handle. */
 static quern_result record_edge_value(quern_commands *commands, quern__operation_kind kind,
                                       quern_entity source, quern_relation relation,
                                       const quern_entity *target, const void *value, const char *function)
@@ -811,7 +811,7 @@ static quern_result record_edge_value(quern_commands *commands, quern__operation
     if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     if (known->is_many) {
         memcpy(element, value, known->element.size_bytes);
-        memcpy(element, &of_item, sizeof of_item);
+        if (target != NULL) memcpy(element, &of_item, sizeof of_item);
         value = element;
     }
     if (target != NULL)

@@ -113,11 +113,11 @@ static void model_destroy(model *it, uint32_t number)
 
 typedef struct side {
     quern_world *world;
-    quern_component number, debts, ranks, likings;
+    quern_component number, debts, ranks, likings, seen;
     quern_relation relations[RELATIONS];
 } side;
 
-static side main_side, follower;
+static side main_side, follower, limited; /* limited: has the entities with the tag "seen" */
 static model now;
 static quern_entity handles[MOST]; /* of the main world, also of dead entities */
 
@@ -127,6 +127,7 @@ static void open_side(side *it)
     const uint32_t rank = 5;
     it->world = setup_world();
     it->number = setup_component(it->world, "number", 8, 8);
+    it->seen = setup_tag(it->world, "seen");
     must(quern_component_register(it->world,
                                   &(quern_component_def){QUERN_TYPE(debt), .default_value = &initial,
                                                          .fields = QUERN_FIELDS(debt, amount, note)},
@@ -177,10 +178,11 @@ static void free_value(uint32_t r, any_value *value)
     if (r == OWES) quern_string_free(&value->debt.note);
 }
 
-/* Checks all edges of a world against the model. by_number: the entities of that world. has_witnesses: handles of dead
- * entities are kept. */
-static void check_world(const side *it, const quern_entity *by_number, const model *expected,
-                        bool has_witnesses)
+/* Which handles in values a world has: those of edges alone, those of living entities, or also those of dead ones. */
+typedef enum witnesses { NO_WITNESSES, LIVING_WITNESSES, ALL_WITNESSES } witnesses;
+
+/* Checks all edges of a world against the model. by_number: the entities of that world. */
+static void check_world(const side *it, const quern_entity *by_number, const model *expected, witnesses has)
 {
     assert_valid(it->world);
     for (uint32_t r = 0; r < RELATIONS; r++)
@@ -202,8 +204,9 @@ static void check_world(const side *it, const quern_entity *by_number, const mod
                              wanted->value);
                 if (r == OWES && value != 77)
                     cr_assert_eq(strtoul(quern_string_text(&((const debt *)found)->note), NULL, 10), value);
-                if (r != LIKES ||
-                    (!has_witnesses && wanted->witness != NONE && !expected->is_alive[wanted->witness]))
+                if (r != LIKES || has == NO_WITNESSES ||
+                    (has == LIVING_WITNESSES && wanted->witness != NONE &&
+                     !expected->is_alive[wanted->witness]))
                     continue;
                 const quern_entity witness =
                     wanted->witness != NONE ? by_number[wanted->witness] : quern_entity_null();
@@ -475,7 +478,7 @@ static void check_archive(void)
     must(quern_world_save(main_side.world, quern_sink_bytes(&bytes), NULL));
     must(quern_world_load(loaded.world, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, NULL));
     find_all(&loaded, found);
-    check_world(&loaded, found, &now, false);
+    check_world(&loaded, found, &now, LIVING_WITNESSES);
     cr_assert_eq(quern_world_hash_by(loaded.world, loaded.number),
                  quern_world_hash_by(main_side.world, main_side.number));
     /* once more, to other slots */
@@ -497,6 +500,39 @@ static void follow(quern_history *history, quern_delta_applier *applier, uint64_
     assert_valid(follower.world);
 }
 
+/* Lets random entities become members of the limited world, or cease to be. */
+static void change_members(random_source *random)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t number = random_below(random, now.count);
+        if (!now.is_alive[number]) continue;
+        if (quern_entity_has(main_side.world, handles[number], main_side.seen))
+            must(quern_entity_remove(main_side.world, handles[number], main_side.seen));
+        else
+            must(quern_entity_add(main_side.world, handles[number], main_side.seen, NULL));
+    }
+}
+
+static void follow_limited(quern_history *history, quern_delta_applier *applier, quern_query *members,
+                           uint64_t to)
+{
+    static model visible;
+    quern_delta *delta;
+    quern_byte_buffer bytes = {0};
+    quern_entity found[MOST];
+    must(quern_delta_create_limited(history, to - 1, to, &(quern_delta_def){.query = members}, &delta));
+    must(quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
+    quern_delta_destroy(delta);
+    must(quern_delta_apply(applier, quern_source_bytes(bytes.bytes, bytes.size_bytes)));
+    quern_byte_buffer_release(&bytes);
+    visible = now;
+    for (uint32_t i = 0; i < now.count; i++)
+        visible.is_alive[i] =
+            now.is_alive[i] && quern_entity_has(main_side.world, handles[i], main_side.seen);
+    find_all(&limited, found);
+    check_world(&limited, found, &visible, NO_WITNESSES);
+}
+
 static void play(uint64_t seed, uint32_t thread_count, uint64_t *out_hashes)
 {
     random_source random = {seed};
@@ -505,11 +541,15 @@ static void play(uint64_t seed, uint32_t thread_count, uint64_t *out_hashes)
     next_value = 0;
     open_side(&main_side);
     open_side(&follower);
+    open_side(&limited);
     static model saved;
     static quern_entity saved_handles[MOST];
     quern_schedule *schedule = open_schedule();
     quern_history *history;
-    quern_delta_applier *applier;
+    quern_delta_applier *applier, *limited_applier;
+    const quern_term seen[] = {quern_term_read(main_side.number), quern_term_with(main_side.seen)};
+    quern_query *members = setup_query(main_side.world, seen, 2);
+    must(quern_delta_applier_create(limited.world, &limited_applier));
     must(quern_history_create(main_side.world, &(quern_history_def){.frame_count = 4}, &history));
     must(quern_delta_applier_create(follower.world, &applier));
     must(quern_history_save(history, 1, jobs));
@@ -523,15 +563,17 @@ static void play(uint64_t seed, uint32_t thread_count, uint64_t *out_hashes)
         for (uint32_t i = 0; i < 6; i++)
             call(pick(&random, random_below(&random, now.count)));
         call_many(&random);
+        change_members(&random);
         if (step % 3 == 0) {
             make_plans(&random);
             must_run(schedule, jobs);
             find_all(&main_side, handles);
         }
-        check_world(&main_side, handles, &now, true);
+        check_world(&main_side, handles, &now, ALL_WITNESSES);
         out_hashes[step] = quern_world_hash(main_side.world);
         must(quern_history_save(history, ++frame, jobs));
         follow(history, applier, frame - 1, frame);
+        follow_limited(history, limited_applier, members, frame);
         cr_assert_eq(quern_world_hash_by(follower.world, follower.number),
                      quern_world_hash_by(main_side.world, main_side.number), "step %u", step);
         if (step % 7 == 3) {
@@ -540,16 +582,19 @@ static void play(uint64_t seed, uint32_t thread_count, uint64_t *out_hashes)
             saved_frame = frame;
         } else if (step % 7 == 5) {
             must(quern_history_restore(history, saved_frame, jobs));
-            check_world(&main_side, saved_handles, &saved, true);
+            check_world(&main_side, saved_handles, &saved, ALL_WITNESSES);
             must(quern_history_restore(history, frame, jobs));
-            check_world(&main_side, handles, &now, true);
+            check_world(&main_side, handles, &now, ALL_WITNESSES);
         }
         if (step % 10 == 9) check_archive();
     }
+    quern_query_destroy(members);
+    quern_delta_applier_destroy(limited_applier);
     quern_delta_applier_destroy(applier);
     quern_history_destroy(history);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
+    quern_world_destroy(limited.world);
     quern_world_destroy(follower.world);
     quern_world_destroy(main_side.world);
 }

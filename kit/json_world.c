@@ -50,6 +50,27 @@ static quern_result record(const world_loader *loader, quern_entity entity, quer
     return quern_commands_set(loader->commands, entity, component, loader->reader.scratch);
 }
 
+/* Records the values of an entity's edges, which are in the scratch memory: of its target, or of each element of a list. */
+static quern_result record_edge_values(const world_loader *loader, quern_entity entity,
+                                       const quern_type_info *type, quern_entity target)
+{
+    quern_relation_def def;
+    quern_result result = quern_relation_get_def(loader->reader.world, type->edges_of, &def);
+    if (result == QUERN_OK && !def.many)
+        return quern_commands_set_edge_value(loader->commands, entity, type->edges_of, target,
+                                             loader->reader.scratch);
+    quern_list list;
+    memcpy(&list, loader->reader.scratch, sizeof list);
+    for (uint32_t i = 0; i < list.count && result == QUERN_OK; i++) {
+        const char *element = (const char *)list.items + (size_t)i * type->fields[0].element->size_bytes;
+        memcpy(&target, element, sizeof target);
+        if (!quern_entity_is_null(target))
+            result =
+                quern_commands_set_edge_value(loader->commands, entity, type->edges_of, target, element);
+    }
+    return result;
+}
+
 /* Whether the first pass keeps new values of a type: plain bytes without handles of entities, which the first pass does
  * not have. */
 static bool keeps_values(const quern_type_info *type)
@@ -105,7 +126,12 @@ static quern_result load_existing(world_loader *loader, quern_entity entity, que
         quern__json_copy(type, loader->reader.scratch,
                          quern_entity_get(loader->reader.world, entity, component));
     quern_result result = quern__json_read_fields(&loader->reader, type, item, loader->reader.scratch);
-    if (result == QUERN_OK && loader->commands != NULL) result = record(loader, entity, component, type);
+    if (result == QUERN_OK && loader->commands != NULL)
+        result =
+            quern_relation_is_null(type->edges_of)
+                ? record(loader, entity, component, type)
+                : record_edge_values(loader, entity, type,
+                                     quern_entity_target(loader->reader.world, entity, type->edges_of));
     if (type->hooks.copy != NULL) quern__json_destroy(type, loader->reader.scratch);
     return result;
 }
@@ -130,6 +156,13 @@ static quern_result load_component(world_loader *loader, quern_entity entity, co
     if (result != QUERN_OK) return result;
     const bool has_component = loader->created == NULL && quern_entity_has(world, entity, component);
     if (has_component) return load_existing(loader, entity, component, &type, item);
+    if (!quern_relation_is_null(type.edges_of) && loader->created == NULL && !quern_entity_is_null(entity))
+        return quern__json_fail(QUERN_ERROR_COMPONENT_ABSENT,
+                                "'%s' holds the values of edges, and the entity has no target in their "
+                                "relation: relate the entity first",
+                                type.name);
+    if (!quern_relation_is_null(type.edges_of)) /* after the targets: see record_links */
+        return loader->commands == NULL ? load_new(loader, entity, component, &type, item) : QUERN_OK;
     return keeps_values(&type) ? load_kept(loader, entity, component, &type, item)
                                : load_new(loader, entity, component, &type, item);
 }
@@ -405,17 +438,50 @@ static quern_result check_relations(world_loader *loader)
     return result == QUERN_OK ? check_names(loader) : result;
 }
 
+/* Reads a new value with which edges of the relation begin into the scratch memory. type: of the value. Returns false if
+ * the object has none, or if reading fails, with *out_result. The caller ends the value. */
+static bool read_edge_value(world_loader *loader, const quern__json_item *object,
+                            const quern_type_info *type, quern_result *out_result)
+{
+    const quern__json_item *item = quern__json_member(quern__json_member(object, "components"), type->name);
+    *out_result = QUERN_OK;
+    if (item == NULL) return false;
+    *out_result = quern__json_reserve_scratch(&loader->reader, type->size_bytes);
+    if (*out_result != QUERN_OK) return false;
+    quern__json_construct(type, loader->reader.scratch);
+    *out_result = quern__json_read_fields(&loader->reader, type, item, loader->reader.scratch);
+    if (*out_result == QUERN_OK) return true;
+    quern__json_destroy(type, loader->reader.scratch);
+    return false;
+}
+
+/* Records the value of the edge from a source to its only target, or those of all edges of the source. */
+static quern_result record_new_edge_values(world_loader *loader, uint32_t source, quern_component values,
+                                           quern_entity target)
+{
+    quern_type_info type;
+    quern_result result = quern_component_get_info(loader->reader.world, values, &type);
+    if (result != QUERN_OK || !read_edge_value(loader, loader->items[source], &type, &result))
+        return result;
+    result = record_edge_values(loader, loader->created[source], &type, target);
+    quern__json_destroy(&type, loader->reader.scratch);
+    return result != QUERN_OK ? add_entity_to_error(loader, result, loader->items[source]) : QUERN_OK;
+}
+
 /* Relates children in the order in which the relation lists new ones: ordered relations append, others prepend. */
 static quern_result record_children(world_loader *loader, uint32_t target, quern_relation relation,
-                                    bool is_ordered, const quern__json_item *children)
+                                    const quern_relation_def *def, const quern__json_item *children)
 {
+    const bool is_ordered = def->ordered;
     for (uint32_t i = 0; i < children->count; i++) {
         /* All elements are numbers without contents, so they are adjacent. */
         const quern__json_item *item = children + 1 + (is_ordered ? i : children->count - 1 - i);
         uint32_t child = 0;
         (void)quern__json_find_id(&loader->reader.handles, item, &child);
-        const quern_result result = quern_commands_relate(loader->commands, loader->created[child],
-                                                          relation, loader->created[target]);
+        quern_result result = quern_commands_relate(loader->commands, loader->created[child], relation,
+                                                    loader->created[target]);
+        if (result == QUERN_OK && !def->many && !quern_component_is_null(def->value))
+            result = record_new_edge_values(loader, child, def->value, loader->created[target]);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -432,8 +498,11 @@ static quern_result record_links(world_loader *loader)
         if (result == QUERN_OK) result = quern_relation_get_def(world, type.relation, &def);
         for (uint32_t i = 0; i < loader->count && result == QUERN_OK; i++) {
             const quern__json_item *children = children_of(loader->items[i], def.name);
-            if (children != NULL) result = record_children(loader, i, type.relation, def.ordered, children);
+            if (children != NULL) result = record_children(loader, i, type.relation, &def, children);
         }
+        for (uint32_t i = 0; i < loader->count && result == QUERN_OK && def.many; i++)
+            if (!quern_component_is_null(def.value))
+                result = record_new_edge_values(loader, i, def.value, quern_entity_null());
         if (result != QUERN_OK) return result;
     }
     for (uint32_t i = 0; i < loader->count; i++) {

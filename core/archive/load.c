@@ -155,6 +155,23 @@ static void add_component(row_set *set, uint32_t index)
     set->count++;
 }
 
+/* Completes a set with what its components require, and removes values of edges without their relation: the archive had
+ * no target for the row, or the target is not loaded. Returns the number of components. */
+static uint32_t complete_set(const quern__storage *storage, uint16_t *set, uint32_t count)
+{
+    const quern__components *components = &storage->components;
+    uint32_t kept = 0;
+    if (!components->has_requirements) return count;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t owner = components->list.items[set[i]]->edge_owner;
+        bool is_kept = owner == 0;
+        for (uint32_t k = i + 1; k < count && !is_kept; k++) /* the relation was registered later */
+            is_kept = set[k] == owner - 1;
+        if (is_kept) set[kept++] = set[i];
+    }
+    return quern__components_complete(components, set, kept);
+}
+
 /* Adds what the links of one relation say of the entity in the slot. */
 static void add_relation(const quern__image *image, const quern__archived_links *links, uint32_t slot,
                          row_set *set)
@@ -199,7 +216,7 @@ static quern_result reserve_rows_outside(const quern__image *image,
             const quern__archived_links *links = image->types.items[k]->links;
             if (links != NULL && links->outside_count > 0) add_relation(image, links, slot, &set);
         }
-        set.count = quern__components_complete(&storage->components, set.indices, set.count);
+        set.count = complete_set(storage, set.indices, set.count);
         result = quern__storage_ensure_archetype(storage, set.indices, set.count, &archetype);
         if (result != QUERN_OK) break;
         out_archetypes[slot] = archetype; /* the caller cancels its reservations if the next call fails */
@@ -322,8 +339,7 @@ static quern_result reserve_rows(loading *load)
         uint16_t set[QUERN_MAX_COMPONENTS];
         if (archived->component_count > 0)
             memcpy(set, archived->component_indices, archived->component_count * sizeof *set);
-        const uint32_t count =
-            quern__components_complete(&load->storage->components, set, archived->component_count);
+        const uint32_t count = complete_set(load->storage, set, archived->component_count);
         result = quern__storage_ensure_archetype_with_layout(load->storage, set, count, layout_index,
                                                              &archived->archetype);
         if (result == QUERN_OK && archived->row_count > 0)
@@ -510,11 +526,12 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
 }
 
 /* Constructs the values of components that the archived rows lacked. */
-static void construct_required(const row_batch *batch)
+static void construct_required(const row_batch *batch, bool has_requirements)
 {
     const quern__archived_archetype *archived = batch->archived;
     const quern__archetype *archetype = batch->archetype;
-    if (QUERN__LIKELY(archetype->component_count == archived->component_count)) return;
+    /* with requirements, a row may lack values of edges that the archive has, and have others instead */
+    if (QUERN__LIKELY(archetype->component_count == archived->component_count && !has_requirements)) return;
     for (uint32_t i = 0, k = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
         while (k < archived->component_count && archived->component_indices[k] < column->component_index)
@@ -581,7 +598,7 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
         batch.first_location = quern__rows_append(load->storage, batch.archetype, wanted, &batch.count);
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
-        construct_required(&batch);
+        construct_required(&batch, load->storage->components.has_requirements);
         /* Writes the values of the extra components. A component without a value is constructed, or
          * zero. */
         const quern_load_def *def = load->image->def;
@@ -669,6 +686,20 @@ static void load_sections(const loading *load, bool loads_links)
     }
 }
 
+/* Makes lists of values of edges agree with the edges that were loaded. */
+static void settle_edge_values(const loading *load)
+{
+    const quern__image *image = load->image;
+    for (uint32_t i = 0; i < load->storage->relations->list.count; i++) {
+        const quern__relation *relation = load->storage->relations->list.items[i];
+        for (uint32_t slot = 0;
+             relation->is_many && quern__relation_has_values(relation) && slot < image->head.slot_count;
+             slot++)
+            if (quern__image_is_alive(image, slot))
+                quern__edge_values_settle(load->storage, relation, quern_entity_index(load->handles[slot]));
+    }
+}
+
 static void load_all(const loading *load)
 {
     quern_world *world = load->image->world;
@@ -690,6 +721,7 @@ static void load_all(const loading *load)
     load_slots(load);
     load_sections(load, false);
     load_sections(load, true);
+    settle_edge_values(load);
     load_names(load, &load->image->names, false);
     load_names(load, &load->image->outside_names, true);
     if (image->keeps_handles) { /* the state of the removal of empty archetypes */
@@ -763,6 +795,8 @@ static quern_result check_extra(const quern_world *world, const quern_load_def *
                 "'%s' is managed by the world itself (for a relation, for example), so loaded entities "
                 "cannot get it: remove it from the extra components",
                 quern__components_type(components, index)->name);
+        if (result == QUERN_OK && quern__components_is_edge_value(components, index))
+            result = quern__components_fail_edge_value(components, index);
         if (result == QUERN_OK && def->extra_values[i] != NULL)
             result = quern__type_check_provisional(quern__components_type(components, index),
                                                    def->extra_values[i], 1, "quern_commands_add");

@@ -1009,6 +1009,16 @@ static bool is_disabled_from_outside(const selecting *it, uint32_t slot)
     return parent != NULL;
 }
 
+/* Whether the component has the value of an edge that is not saved: with one target per source, the target is outside of
+ * the list, and targets outside have no ids. */
+static bool is_value_of_lost_edge(const selecting *it, uint32_t index, uint32_t slot)
+{
+    const quern__components *components = &it->saving->world->storage.components;
+    const uint32_t owner = components->list.items[index]->edge_owner;
+    return owner != 0 && it->saving->def->outside_id == NULL &&
+           level_in_list(it, components->list.items[owner - 1]->managed.relation, slot) == 0;
+}
+
 /* Adds a component as it is in the archive: relations may have another level, or be omitted. Notes targets outside of
  * the list. */
 static quern_result add_component(selecting *it, saved_components *set, uint32_t index, uint32_t slot)
@@ -1021,6 +1031,8 @@ static quern_result add_component(selecting *it, saved_components *set, uint32_t
             add_links_outside(it->saving, &it->outside, managed->relation, slot);
         if (level == 0) return QUERN_OK;
         if (managed->level > 0) index = quern__relation_tag(managed->relation, level);
+    } else if (is_value_of_lost_edge(it, index, slot)) {
+        return QUERN_OK;
     } else if (leaves_out(it->saving, index) ||
                ((is_disabled_tag(storage, index, 0) || is_disabled_tag(storage, index, 1)) &&
                 is_disabled_from_outside(it, slot))) {

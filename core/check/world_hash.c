@@ -264,6 +264,28 @@ static void add_edges(const hashing *it, const quern__archetype *archetype, cons
     }
 }
 
+/* Adds the values of edges of rows that may have several. The order of targets differs between worlds with equal
+ * content, so elements are added, not chained. */
+static void add_edge_values(hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
+                            const quern__component *component, row_sums *rows)
+{
+    const quern__relation *relation =
+        it->storage->components.list.items[component->edge_owner - 1]->managed.relation;
+    const quern__column *column = quern__archetype_find_column(archetype, relation->value_index);
+    const uint64_t name = quern__hash_string(component->type.name);
+    for (uint32_t row = 0; row < slot->row_count; row++) {
+        const quern_list *list =
+            (const quern_list *)(const void *)quern__column_value(column, quern__slot_chunk(slot), row);
+        for (uint32_t i = 0; i < list->count; i++) {
+            const char *element = (const char *)list->items + (size_t)i * relation->element.size_bytes;
+            quern_entity target;
+            memcpy(&target, element, sizeof target);
+            if (hash_of_entity(it, target) != 0)
+                rows->sums[row] += quern__hash_word(name, hash_value(it, &relation->element, element));
+        }
+    }
+}
+
 /* Adds tags, except those of levels and of edges, which follow from targets, and the hidden tag of entities that are
  * disabled through their parents, which neither deltas nor JSON carry. */
 static void add_tag(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
@@ -280,6 +302,14 @@ static void add_tag(const hashing *it, const quern__archetype *archetype, const 
         rows->sums[row] += hash;
 }
 
+/* Returns whether the component holds the values of edges of sources with several targets. */
+static bool holds_edge_list(const hashing *it, uint32_t index)
+{
+    const quern__components *components = &it->storage->components;
+    const uint32_t owner = components->list.items[index]->edge_owner;
+    return owner != 0 && components->list.items[owner - 1]->managed.relation->is_many;
+}
+
 static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32_t slot_index)
 {
     const quern__chunk_slot *slot = &archetype->slots[slot_index];
@@ -289,7 +319,11 @@ static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32
         const uint32_t index = archetype->component_indices[i];
         if (quern__archetype_column(archetype, index) >= QUERN__COLUMN_TAG)
             add_tag(it, archetype, slot, index, &rows);
-        else if (index != it->id_index)
+        else if (index == it->id_index)
+            continue;
+        else if (QUERN__UNLIKELY(holds_edge_list(it, index)))
+            add_edge_values(it, archetype, slot, it->storage->components.list.items[index], &rows);
+        else
             add_values(it, archetype, slot, index, &rows);
     }
     const quern__row_bits *row_bits = archetype->row_bits;

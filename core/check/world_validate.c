@@ -121,6 +121,35 @@ static quern_result validate_set(const relation_check *check, uint32_t slot, con
     return QUERN_OK;
 }
 
+/* Checks that the list of values has the targets of a source, in their order. */
+static quern_result validate_edge_list(const relation_check *check, uint32_t slot,
+                                       const quern__edge_list *targets)
+{
+    const quern__relation *relation = check->relation;
+    if (!quern__relation_has_values(relation)) return QUERN_OK;
+    const quern_list *list = quern__edge_values_of(check->storage, relation, slot);
+    REQUIRE(
+        list != NULL && list->count == targets->count,
+        "slot %u has %u targets in relation '%s', but values of %u edges: was the list changed through a "
+        "pointer?",
+        slot, targets->count, check->name, list != NULL ? list->count : 0);
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(targets); i++) {
+        const quern__edge_range range = quern__edge_list_range(targets, i);
+        for (uint32_t k = 0; k < range.count; k++, number++) {
+            quern_entity target;
+            memcpy(&target, (const char *)list->items + (size_t)number * relation->element.size_bytes,
+                   sizeof target);
+            REQUIRE(
+                quern_entity_equal(target, quern__entity_of_slot(check->storage, range.slots[k])),
+                "slot %u has slot %u as target in relation '%s', but %#llx in its list of values: was it "
+                "written through a pointer?",
+                slot, range.slots[k], check->name, (unsigned long long)target.bits);
+        }
+    }
+    return QUERN_OK;
+}
+
 /* Checks the edges of one slot, and the tag of a source. */
 static quern_result validate_node(relation_check *check, uint32_t slot, const quern__edge_node *node)
 {
@@ -146,7 +175,7 @@ static quern_result validate_node(relation_check *check, uint32_t slot, const qu
     REQUIRE(quern__archetype_has(archetype, check->relation->component_index),
             "slot %u has a target in relation '%s', but not its tag", slot, check->name);
     check->source_count--;
-    return QUERN_OK;
+    return validate_edge_list(check, slot, &node->targets);
 }
 
 static quern_result validate_edges(const quern__storage *storage, const quern__relation *relation)
@@ -171,8 +200,24 @@ static quern_result validate_edges(const quern__storage *storage, const quern__r
     return QUERN_OK;
 }
 
+/* Checks that rows have values of edges if and only if they have a target. */
+static quern_result validate_edge_values(const quern__storage *storage, const quern__relation *relation)
+{
+    for (uint32_t i = 0; i < storage->archetypes.count && quern__relation_has_values(relation); i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        REQUIRE(quern__archetype_row_count(archetype) == 0 ||
+                    quern__archetype_has(archetype, relation->component_index) ==
+                        quern__archetype_has(archetype, relation->value_index),
+                "archetype %u has only one of relation '%s' and the values of its edges", i,
+                quern__relation_name(storage, relation));
+    }
+    return QUERN_OK;
+}
+
 static quern_result validate_relation(const quern__storage *storage, const quern__relation *relation)
 {
+    const quern_result values = validate_edge_values(storage, relation);
+    if (values != QUERN_OK) return values;
     if (relation->is_many) return validate_edges(storage, relation);
     relation_check check = {
         .storage = storage, .relation = relation, .name = quern__relation_name(storage, relation)};

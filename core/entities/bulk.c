@@ -231,6 +231,9 @@ quern_result quern_entity_add_matching(quern_query *query, quern_component compo
     uint32_t index = quern__component_index(component);
     if (quern__components_is_managed(&query->storage->components, index))
         return quern__in_call(quern__world_fail_managed(query->world, component), __func__);
+    if (quern__components_is_edge_value(&query->storage->components, index))
+        return quern__in_call(quern__components_fail_edge_value(&query->storage->components, index),
+                              __func__);
     const quern__type *type = quern__components_type(&query->storage->components, index);
     if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__fail(

@@ -92,6 +92,19 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
     return set_insert(set, world, quern__component_handle(&storage->components, tag));
 }
 
+/* Checks that values of edges are listed with the component of their relation. */
+static quern_result check_edge_values(const quern_world *world, const quern_component *list, uint32_t count)
+{
+    const quern__components *components = &world->storage.components;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = quern__component_index(list[i]),
+                       owner = components->list.items[index]->edge_owner;
+        if (owner != 0 && !quern__list_has(list, count, owner - 1))
+            return quern__components_fail_edge_value(components, index);
+    }
+    return QUERN_OK;
+}
+
 /* Fills the set from a list, and with what the components require. values and its elements may be NULL. */
 static quern_result collect_set(const quern_world *world, const quern_component *components,
                                 const void *const *values, bool allows_relations, uint32_t count,
@@ -116,7 +129,8 @@ static quern_result collect_set(const quern_world *world, const quern_component 
         if (result != QUERN_OK) return result;
     }
     set->count = quern__components_complete(&world->storage.components, set->indices, set->count);
-    return QUERN_OK;
+    return world->storage.components.has_requirements ? check_edge_values(world, components, count)
+                                                      : QUERN_OK;
 }
 
 quern_result quern__world_ensure_archetype(quern_world *world, const quern_component *components,

@@ -151,9 +151,13 @@ uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
 static QUERN__NO_INLINE quern_result check_handles(const quern_world *world, quern_component component,
                                                    const void *value)
 {
-    const quern__type *type =
-        quern__components_type(&world->storage.components, quern__component_index(component));
-    return quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
+    const quern__components *components = &world->storage.components;
+    const uint32_t index = quern__component_index(component);
+    const quern_result result =
+        value != NULL ? quern__components_check_edge_list(components, index) : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    return quern__type_check_provisional(quern__components_type(components, index), value, value != NULL,
+                                         "quern_commands_set");
 }
 
 /* Adds the component, with a copy of value or (NULL) a constructed one, or removes it if the entity has it. */
@@ -365,13 +369,14 @@ quern_result quern_entity_clear(quern_world *world, quern_entity entity)
     if (result != QUERN_OK) return result;
     quern__storage *storage = &world->storage;
     quern__archetype *source = quern__storage_archetype_of(storage, record), *target;
-    uint16_t kept[QUERN_MAX_ENTITY_COMPONENTS];
+    uint16_t kept[QUERN_MAX_COMPONENTS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < source->component_count; i++) {
         const uint16_t index = source->component_indices[i];
         const bool disables = index == storage->disabled_index || index == storage->disabled_index + 1;
         if (disables || quern__components_is_managed(&storage->components, index)) kept[count++] = index;
     }
+    count = quern__components_complete(&storage->components, kept, count); /* values of edges */
     const quern__move_plan *plan;
     result = quern__storage_ensure_archetype(storage, kept, count, &target);
     if (result == QUERN_OK && target == source) return QUERN_OK;

@@ -590,6 +590,9 @@ static bool append_added(const component_diff *it)
     bool has_room = true;
     if (!it->from.exists) {
         has_room = append_component_rows(it, QUERN_DELTA_ADDED, 0, it->count);
+    } else if (it->delta->lists_edge_values && it->delta->limit->crosses) {
+        /* a target may have become a member, of which the receiver has no value */
+        has_room = append_component_rows(it, QUERN_DELTA_CHANGED, 0, it->count);
     } else if (!has_same_page(it)) {
         it->delta->stats.compared_count++;
         it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
@@ -628,6 +631,8 @@ static bool append_components(quern_delta *delta, const row_range *rows,
         /* Programs can neither add nor remove components that the world manages alone, such as the tag of a
          * level; those that follow from edges have batches of their own. */
         const quern__managed *managed = &component->managed;
+        if ((component->edge_owner != 0) != delta->lists_edge_values && append_one == append_added)
+            continue;
         if (!(component->is_managed &&
               (managed->relation == NULL || managed->level > 0 || managed->relation->is_many)) &&
             quern__delta_lists(delta->limit->def->components, it.component) && !append_one(&it))
@@ -674,6 +679,21 @@ static bool append_all_added(quern_delta *delta)
     }
     for (uint32_t i = 0; i < scratch->first_destroyed && has_room; i++)
         has_room = append_components(delta, &scratch->ranges.items[i], append_added);
+    return has_room;
+}
+
+/* Values of edges follow all targets. */
+static bool append_all_edge_values(quern_delta *delta)
+{
+    const quern__delta_scratch *scratch = &delta->history->delta_scratch;
+    const quern__relations *relations = delta->history->world->storage.relations;
+    bool has_room = true, has_values = false;
+    for (uint32_t i = 0; i < relations->list.count; i++)
+        has_values |= quern__relation_has_values(relations->list.items[i]);
+    delta->lists_edge_values = true;
+    for (uint32_t i = 0; i < scratch->first_destroyed && has_room && has_values; i++)
+        has_room = append_components(delta, &scratch->ranges.items[i], append_added);
+    delta->lists_edge_values = false;
     return has_room;
 }
 
@@ -1029,7 +1049,7 @@ static bool append_all(quern_delta *delta)
                           append_cleared_names(delta, &names) && append_all_removed(delta) &&
                           append_all_edges(delta, QUERN_DELTA_UNRELATED) && append_all_destroyed(delta) &&
                           append_all_added(delta) && append_all_edges(delta, QUERN_DELTA_RELATED) &&
-                          append_given_names(delta, &names) &&
+                          append_all_edge_values(delta) && append_given_names(delta, &names) &&
                           (delta->limit->def->skip_resources || append_resources(delta));
     quern__page_release(&delta->history->store, names.from.page);
     quern__page_release(&delta->history->store, names.to.page);

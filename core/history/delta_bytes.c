@@ -472,6 +472,47 @@ static quern_component component_of(const delta_applying *it, const delta_type *
     return quern__component_handle(&it->storage->components, of->index);
 }
 
+/* Records the values of edges in it->value: that of the entity's target, or one for each element of the list. Elements
+ * without an edge are left out: those of targets that this world does not have, or that the delta destroys. */
+static quern_result record_edge_values(delta_applying *it, quern_entity entity, const delta_type *of)
+{
+    quern_commands *commands = &it->applier->recorder;
+    const quern__components *components = &it->storage->components;
+    const uint32_t owner = components->list.items[of->index]->edge_owner - 1;
+    const quern__relation *known = components->list.items[owner]->managed.relation;
+    const quern_relation relation = {quern__component_handle(components, owner).bits};
+    if (!known->is_many)
+        return quern__commands_set_target_value(commands, entity, relation, it->value, "quern_delta_apply");
+    quern_list list;
+    memcpy(&list, it->value, sizeof list);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < list.count && result == QUERN_OK; i++) {
+        const char *element = (const char *)list.items + (size_t)i * known->element.size_bytes;
+        quern_entity target;
+        memcpy(&target, element, sizeof target);
+        if (target.bits != 0)
+            result =
+                quern__commands_set_target_value(commands, entity, relation, element, "quern_delta_apply");
+    }
+    return result;
+}
+
+/* Records that the entity gets a target. The value of an edge may be equal in both states, so that the delta lacks it, even
+ * if the target differs. */
+static quern_result record_target(delta_applying *it, quern_entity entity, uint32_t index,
+                                  quern_entity target)
+{
+    quern_commands *commands = &it->applier->recorder;
+    const quern__relation *known = it->storage->components.list.items[index]->managed.relation;
+    const quern_relation relation = {quern__component_handle(&it->storage->components, index).bits};
+    const void *value = NULL;
+    if (known != NULL && quern__relation_has_values(known) && !quern_entity_is_provisional(entity) &&
+        quern__entities_find(&it->storage->entities, entity) != NULL)
+        value = quern__edge_values_of(it->storage, known, quern_entity_index(entity));
+    return value != NULL ? quern_commands_relate_with(commands, entity, relation, target, value)
+                         : quern_commands_relate(commands, entity, relation, target);
+}
+
 /* Records that the entity gets the component with the value in it->value, whose lists are the next bytes. */
 static quern_result record_lists(delta_applying *it, quern_entity entity, const delta_type *of)
 {
@@ -484,7 +525,9 @@ static quern_result record_lists(delta_applying *it, quern_entity entity, const 
         result = fail_bytes("a list is invalid");
     if (result == QUERN_OK) {
         quern__type_remap(of->type, it->value, map_key, it);
-        result = quern_commands_set(&it->applier->recorder, entity, component_of(it, of), it->value);
+        result = quern__components_is_edge_value(&it->storage->components, of->index)
+                     ? record_edge_values(it, entity, of)
+                     : quern_commands_set(&it->applier->recorder, entity, component_of(it, of), it->value);
     }
     quern__type_free_lists(of->type, it->value);
     return result;
@@ -503,7 +546,11 @@ static quern_result record_value(delta_applying *it, quern_entity entity, const 
         quern_entity target;
         memcpy(&target, it->value, sizeof target);
         if (target.bits == 0) return fail_bytes("the target of an entity does not exist");
+        if (quern__relation_of(it->storage, (quern_relation){component_of(it, of).bits}) != NULL)
+            return record_target(it, entity, of->index, target);
     }
+    if (quern__components_is_edge_value(&it->storage->components, of->index))
+        return record_edge_values(it, entity, of);
     return quern_commands_set(commands, entity, component_of(it, of), it->value);
 }
 
@@ -525,6 +572,8 @@ static quern_result record_on_entity(delta_applying *it, const delta_batch_head 
     case QUERN_DELTA_CHANGED:
         return record_value(it, entity, type_of(it, batch), value);
     case QUERN_DELTA_REMOVED:
+        if (quern__components_is_edge_value(&it->storage->components, type_of(it, batch)->index))
+            return QUERN_OK; /* it ends with the target */
         return quern_commands_remove(commands, entity, component_of(it, type_of(it, batch)));
     case QUERN_DELTA_ENABLED:
     case QUERN_DELTA_DISABLED:

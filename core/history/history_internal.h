@@ -454,6 +454,7 @@ struct quern_delta {
     uint32_t edge_page_count;
     uint32_t count, capacity; /* number of batches, and room for batches */
     quern_delta_stats stats;
+    bool lists_edge_values; /* while the delta is built: its last batches of components, those of edges */
     const struct delta_limit *limit; /* valid while the delta is built */
 };
 

@@ -755,7 +755,7 @@ static quern__relation *relation_of_all(const quern__gathered *gathered, const q
     const uint32_t component = component_of(gathered->streams.items[0].stream->first);
     if (component == UINT32_MAX) return NULL;
     quern__relation *relation = storage->components.list.items[component]->managed.relation;
-    if (relation->is_many) return NULL;
+    if (relation->is_many || quern__relation_has_values(relation)) return NULL;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
         quern__command_batch *batch = stream->first;

@@ -4,6 +4,8 @@
  * change links, destroys and creates, names, and the commands that disable and enable trees. */
 #include "core/playback/stages.h"
 
+#include "core/storage/list_values.h"
+
 void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
                       quern_drop_reason reason, uint64_t count)
 {
@@ -102,8 +104,11 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
         relating->is_out_of_memory = true;
         return;
     }
-    if (quern__links_target(&relation->links, slot) != target)
-        quern__relating_set_target(relating, relation, slot, target);
+    if (quern__links_target(&relation->links, slot) == target) return;
+    quern__relating_set_target(relating, relation, slot, target);
+    /* a created row begins with the initial value, or the one that its create gives */
+    if (QUERN__UNLIKELY(quern__relation_has_values(relation)) && !creates)
+        quern__relating_put_value(relating, relation, slot, target, NULL);
 }
 
 /* Returns the note of the entity that the i-th item, of a kind that only this stage plays, is on. Returns NULL if the
@@ -155,6 +160,87 @@ static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_
     else if (!quern__edges_has(&relation->edges, slot, target))
         quern__relating_add_edge(it->relating, relation, slot, target);
 }
+
+/* -------------------------------------------------------------------------------- values of edges */
+
+static quern_entity remap(void *argument, quern_entity entity)
+{
+    const quern_entity *created = argument;
+    return quern_entity_is_provisional(entity) ? created[quern_entity_index(entity)] : entity;
+}
+
+/* Gives an edge a copy of a value in which provisional handles are replaced: follow-up commands may be in another stream. */
+static void put_value_with_handles(const quern__play_walk *it, quern__relation *relation, uint32_t source,
+                                   uint32_t target, const void *value)
+{
+    const quern_allocator *allocator = &it->relating->storage->allocator;
+    const quern__type *type = it->batch->operation->operands[1].type;
+    void *copy = quern__allocate(allocator, type->size_bytes, type->alignment_bytes);
+    if (copy == NULL) {
+        it->relating->is_out_of_memory = true;
+        return;
+    }
+    quern__type_copy(type, copy, value, 1);
+    if (quern__type_own_provisional(type, copy)) {
+        quern__type_remap(type, copy, remap, (void *)(uintptr_t)it->created);
+        quern__relating_put_value(it->relating, relation, source, target, copy);
+    } else {
+        it->relating->is_out_of_memory = true;
+    }
+    quern__type_destroy(type, copy, 1);
+    quern__release(allocator, copy, type->size_bytes, type->alignment_bytes);
+}
+
+/* Returns whether the command is on whatever target the source has, or on that of its element. */
+static bool has_null_target(const quern__play_walk *it, const quern__item *item)
+{
+    quern_entity entity;
+    memcpy(&entity, (const char *)item + it->batch->operation->operands[0].offset_bytes, sizeof entity);
+    return quern_entity_is_null(entity);
+}
+
+static uint32_t edge_target_of(const quern__play_walk *it, const quern__item *item,
+                               const quern__relation *relation, uint32_t source)
+{
+    if (!has_null_target(it, item)) return target_of(it, item);
+    if (!relation->is_many) return quern__links_target(&relation->links, source);
+    quern_entity target;
+    memcpy(&target, (const char *)item + it->batch->operation->operands[1].offset_bytes, sizeof target);
+    return quern__play_find_slot(it, target);
+}
+
+static void edge_value_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    quern__relating *relating = it->relating;
+    const quern__operation *operation = it->batch->operation;
+    quern__relation *relation = relation_of(it);
+    const void *value = (const char *)item + operation->operands[1].offset_bytes;
+    quern__note *source = find_note(it, item, i);
+    if (source == NULL) return;
+    const uint32_t slot = source->slot, target = edge_target_of(it, item, relation, slot);
+    const bool relates = operation->kind == QUERN__OPERATION_RELATE_WITH;
+    if (relates && relation->is_many)
+        add_edge_item(it, item, i);
+    else if (relates)
+        relate(it, item, i, &operation->operands[0], source);
+    if (relating->is_out_of_memory) return;
+    if (target == QUERN__NOTE_NONE || quern__relating_has_ended(relating, target) ||
+        !quern__relation_has_target(relation, slot, target)) {
+        if (!relates && !has_null_target(it, item)) quern__play_drop(it, item, i, QUERN_DROP_NO_EDGE, 1);
+        return;
+    }
+    if (operation->operands[1].type->has_entity_fields)
+        put_value_with_handles(it, relation, slot, target, value);
+    else
+        quern__relating_put_value(relating, relation, slot, target, value);
+}
+
+void quern__play_edge_values(const quern__play_walk *walk)
+{
+    quern__play_each(walk, edge_value_item);
+}
+
+/* ----------------------------------------------------------------------------------- unrelating */
 
 /* Removes the target of a source that has one. */
 static void unrelate(const quern__play_walk *it, quern__item *item, uint32_t i, uint32_t slot)

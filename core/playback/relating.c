@@ -197,6 +197,17 @@ bool quern__relating_set_target(quern__relating *relating, quern__relation *rela
            note_changes(relating);
 }
 
+bool quern__relating_put_value(quern__relating *relating, quern__relation *relation, uint32_t source,
+                               uint32_t target, const void *value)
+{
+    /* the row may have the target already, so that no change of links has been noted */
+    quern__note *entity = quern__relating_note(relating, source);
+    return entity != NULL &&
+           quern__relating_note_row(relating, entity, relation->index, target,
+                                    quern__links_level(&relation->links, source)) &&
+           note_result(relating, quern__pending_put(relating->storage, relation, source, target, value));
+}
+
 bool quern__relating_add_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
                               uint32_t target)
 {
@@ -405,6 +416,25 @@ static quern_result add_target(quern__relating *relating, const quern__relation 
     return result;
 }
 
+/* Gives the row the pending value of its edges, or removes the values of a row that loses its last target. */
+static quern_result add_edge_values(quern__relating *relating, const quern__relation *relation,
+                                    uint32_t slot, bool had_target, quern__item head)
+{
+    const bool has_target = relation->is_many
+                                ? quern__edges_targets(&relation->edges, slot)->count > 0
+                                : quern__links_target(&relation->links, slot) != QUERN__SLOT_NONE;
+    quern__item *item;
+    if (!has_target && had_target)
+        return add_follow_up(relating, relation->value_index, QUERN__OPERATION_REMOVE, head, &item);
+    const quern__pending_value *pending = quern__pending_find(relating->storage, relation, slot);
+    if (!has_target || pending == NULL) return QUERN_OK;
+    const quern_result result =
+        add_follow_up(relating, relation->value_index, QUERN__OPERATION_SET, head, &item);
+    if (result == QUERN_OK)
+        quern__item_write_value(relating->follow_ups.recorder.operation, (char *)item, 0, pending->value);
+    return result;
+}
+
 /* Adds follow-up commands for every difference between the entity's links and its row. */
 static quern_result add_differences(quern__relating *relating, const quern__note *entity, quern__item head)
 {
@@ -414,6 +444,10 @@ static quern_result add_differences(quern__relating *relating, const quern__note
          i = relating->differences.items[i].next) {
         const quern__difference *before = &relating->differences.items[i];
         const quern__relation *relation = relating->storage->relations->list.items[before->relation];
+        if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
+            result = add_edge_values(relating, relation, entity->slot,
+                                     before->row_target != QUERN__SLOT_NONE, head);
+        if (result != QUERN_OK) break;
         if (relation->is_many) {
             const bool has_tag = quern__edges_targets(&relation->edges, entity->slot)->count > 0;
             if ((before->row_target != QUERN__SLOT_NONE) != has_tag)
@@ -634,7 +668,9 @@ static quern_result play(quern__relating *relating, quern__gathered *gathered)
         walk_stream(relating, gathered, i);
     if (relating->is_out_of_memory)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to change relations by commands");
-    return add_follow_ups(relating, gathered);
+    const quern_result added = add_follow_ups(relating, gathered);
+    if (added == QUERN_OK) quern__pending_cancel(relating->storage);
+    return added;
 }
 
 quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered)

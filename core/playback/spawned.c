@@ -241,6 +241,50 @@ uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location)
 
 /* -------------------------------------------------------------------------------- in the relate stage */
 
+/* Returns the member whose handle the instance has at this offset of a list, or QUERN_NO_MEMBER. */
+static uint32_t member_in_list(const quern__prefab *prefab, uint32_t source, uint32_t column,
+                               uint32_t offset_bytes)
+{
+    const quern__prefab_member *member = &prefab->members.items[source];
+    for (uint32_t i = 0; i < member->field_count; i++) {
+        const quern__prefab_field *field = &prefab->fields.items[member->first_field + i];
+        if (field->column == column && field->element != 0 && field->list_offset_bytes == offset_bytes)
+            return field->member;
+    }
+    return QUERN_NO_MEMBER;
+}
+
+/* Gives an edge of a member the value that the prefab has, if it has one, for later commands on the member. */
+static void put_captured_value(quern__relating *relating, const quern__prefab *prefab,
+                               const quern__prefab_link *link, uint32_t target, const quern_entity *handles)
+{
+    char element[QUERN__EDGE_ELEMENT_BYTES];
+    const uint32_t bytes = link->relation->element.size_bytes;
+    const quern__prefab_member *member = &prefab->members.items[link->source];
+    const quern__prefab_group *group = &prefab->groups.items[member->group];
+    const quern__prefab_column *columns = prefab->columns.items + group->first_column;
+    uint32_t column = 0;
+    quern_list list;
+    while (columns[column].component_index != link->relation->value_index)
+        column++;
+    memcpy(&list, columns[column].values + (size_t)member->row * sizeof list, sizeof list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        memcpy(element, (const char *)list.items + (size_t)i * bytes, bytes);
+        const uint32_t of = member_in_list(prefab, link->source, column, i * bytes);
+        if (of != link->target ||
+            (of == QUERN_NO_MEMBER && memcmp(element, &link->outside, sizeof link->outside) != 0))
+            continue;
+        for (uint32_t at = 0; at + sizeof(quern_entity) <= bytes; at += 8) {
+            const uint32_t inside = member_in_list(prefab, link->source, column, i * bytes + at);
+            if (inside != QUERN_NO_MEMBER) memcpy(element + at, &handles[inside], sizeof *handles);
+        }
+        if (quern__pending_put(relating->storage, link->relation, quern_entity_index(handles[link->source]),
+                               target, element) != QUERN_OK)
+            relating->is_out_of_memory = true;
+        return;
+    }
+}
+
 /* Relates the members of an instance in relations other than the hierarchy. A target outside of the instance may have
  * ended, or may have another level than the rows of the plan; the sources are noted then. */
 static void link_targets(const quern__play_walk *walk, const quern__item *item, uint32_t i,
@@ -269,6 +313,9 @@ static void link_targets(const quern__play_walk *walk, const quern__item *item, 
                                        : quern__instance_link_target(storage, relation, source, target);
         }
         if (result != QUERN_OK) relating->is_out_of_memory = true;
+        if (QUERN__UNLIKELY(relation->is_many && quern__relation_has_values(relation)) && !has_ended &&
+            !relating->is_out_of_memory)
+            put_captured_value(relating, prefab, link, target, handles);
         relating->noted_count = storage->relations->log.changes.count;
         if (relating->is_out_of_memory) return;
         const uint32_t level = relation->is_many ? 0 : link->level;

@@ -302,6 +302,11 @@ bool quern__relating_add_edge(quern__relating *relating, quern__relation *relati
 bool quern__relating_remove_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
                                  uint32_t target);
 
+/* Gives an edge, which exists, a copy of a value, or (NULL) the initial one, and notes the source. Returns false if out of
+ * memory. */
+bool quern__relating_put_value(quern__relating *relating, quern__relation *relation, uint32_t source,
+                               uint32_t target, const void *value);
+
 /* Names an entity that does not end; "" removes the name. Sets *out_is_taken and changes nothing if a sibling
  * has the name. Returns false if out of memory. */
 bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
@@ -331,9 +336,9 @@ typedef struct quern__play_walk {
 /* Plays the commands of walk->batch. Sets walk->relating->is_out_of_memory if memory runs out. */
 typedef void quern__play_function(const quern__play_walk *walk);
 
-quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
-    quern__play_adds_edges, quern__play_unrelates_from, quern__play_names, quern__play_switches,
-    quern__play_spawns;
+quern__play_function quern__play_edge_values, quern__play_destroys, quern__play_creates,
+    quern__play_relates, quern__play_unrelates, quern__play_adds_edges, quern__play_unrelates_from,
+    quern__play_names, quern__play_switches, quern__play_spawns;
 
 /* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
  * point disables or enables a tree. */

@@ -477,6 +477,8 @@ quern_result quern__prefab_find_column(const quern__storage *storage, const quer
                 : "'%s' is a relation, which an override cannot set: use .parent, or relate the "
                   "spawned entities",
             name);
+    result = quern__components_check_edge_list(&storage->components, index);
+    if (result != QUERN_OK) return result;
     const quern__prefab_group *group = &prefab->groups.items[prefab->members.items[member].group];
     for (uint32_t i = 0; i < group->column_count; i++) {
         *out_column = i;

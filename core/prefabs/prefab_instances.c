@@ -400,6 +400,24 @@ static void disable_components(const quern__instances *it, const quern_entity *h
     }
 }
 
+/* Gives lists of values of edges the order of the members' slots. The edges exist already. */
+static QUERN__NO_INLINE void settle_edge_values(const quern__instances *it, uint32_t count,
+                                                const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        const bool is_repeated =
+            i > 0 && link[-1].relation == link->relation && link[-1].source == link->source;
+        if (!link->relation->is_many || !quern__relation_has_values(link->relation) || is_repeated)
+            continue;
+        for (uint32_t k = 0; k < count; k++)
+            quern__edge_values_settle(
+                it->storage, link->relation,
+                quern_entity_index(handles[k * prefab->members.count + link->source]));
+    }
+}
+
 void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t count,
                           const quern_entity *handles)
 {
@@ -417,6 +435,7 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
             name_instance(it, handles + (size_t)i * member_count);
         for (uint32_t i = 0; i < block && prefab->toggles.count > 0; i++)
             disable_components(it, handles + (size_t)i * member_count);
+        if (QUERN__UNLIKELY(prefab->has_edges)) settle_edge_values(it, block, handles);
         handles += (size_t)block * member_count;
         first += block;
     }

@@ -850,6 +850,18 @@ static quern_result add_slots(const prefab_capture *it, member_set *set)
     return QUERN_OK;
 }
 
+/* Checks that a value of an edge is given with a target in its relation. */
+static quern_result check_edge_value(const quern_world *world, const quern_prefab_value *value,
+                                     const member_set *set)
+{
+    const quern__components *components = &world->storage.components;
+    const uint32_t index = quern__component_index(value->component),
+                   owner = components->list.items[index]->edge_owner;
+    for (uint32_t i = 0; i < set->count; i++)
+        if (owner == 0 || set->indices[i] == owner - 1) return QUERN_OK;
+    return owner == 0 ? QUERN_OK : quern__components_fail_edge_value(components, index);
+}
+
 static quern_result list_values(const prefab_capture *it, uint32_t i, member_set *set)
 {
     const quern_prefab_member_def *member = &it->described[i];
@@ -866,6 +878,10 @@ static quern_result list_values(const prefab_capture *it, uint32_t i, member_set
     for (uint32_t k = 0; k < member->target_count; k++) {
         const quern_result result = add_target(it, member, k, set);
         if (result != QUERN_OK) return quern__message_add_element(result, "target", k);
+    }
+    for (uint32_t k = 0; k < member->value_count; k++) {
+        const quern_result result = check_edge_value(it->world, &member->values[k], set);
+        if (result != QUERN_OK) return quern__message_add_element(result, "value", k);
     }
     return QUERN_OK;
 }

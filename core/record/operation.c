@@ -110,6 +110,10 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
 {
     const quern__type *type = quern__components_type(components, component_index);
     if (is_given && is_many(components, component_index)) type = &target_type;
+    const uint32_t owner = components->list.items[component_index]->edge_owner;
+    if (QUERN__UNLIKELY(owner != 0) && quern__command_kinds[operation->kind].gives_edge_value &&
+        is_many(components, owner - 1))
+        type = &components->list.items[owner - 1]->managed.relation->element;
     const uint32_t needed_flag = quern__command_kinds[operation->kind].needed_flag;
     quern__operand *operand = &operation->operands[i];
     *operand =
@@ -224,10 +228,14 @@ static const quern__operation *find_single(quern__operations *operations,
     quern__operation **space =
         &operations->singles.items[component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind];
     if (*space != NULL) return *space;
-    quern__operation *operation =
-        operation_allocate(allocator, kind_on(operations, components, component_index, kind), 1);
+    const bool gives_edge_value = quern__command_kinds[kind].gives_edge_value;
+    quern__operation *operation = operation_allocate(
+        allocator, kind_on(operations, components, component_index, kind), gives_edge_value ? 2 : 1);
     if (operation == NULL) return NULL;
     set_operand(operation, 0, components, component_index, quern__command_kinds[kind].gives_value);
+    if (gives_edge_value)
+        set_operand(operation, 1, components,
+                    components->list.items[component_index]->managed.relation->value_index, true);
     finish_layout(operation);
     operation->key = (uint64_t)(space - operations->singles.items + 1) << 8 | operation->kind;
     *space = operation;
@@ -242,8 +250,12 @@ quern_result quern__operations_find_single(quern__operations *operations,
 {
     const quern__command_kind *row = &quern__command_kinds[kind];
     quern_result result = quern__components_check_flag(components, component_index, row->needed_flag);
-    if (result == QUERN_OK && !operations->allows_managed)
+    if (result == QUERN_OK && !operations->allows_managed) {
         result = check_managed(components, component_index, row->relation_kind != 0, row->allows_many);
+        if (result == QUERN_OK && row->needed_flag == 0 &&
+            quern__components_is_edge_value(components, component_index))
+            result = quern__components_fail_edge_value(components, component_index);
+    }
     if (result != QUERN_OK) return result;
     *out_operation = find_single(operations, components, allocator, component_index, kind);
     return *out_operation != NULL ? QUERN_OK
@@ -276,6 +288,12 @@ static quern_result check_list(const quern__components *components, const quern_
                                "'%s' is listed twice: list each component once", type->name);
         quern__bitset_add(seen, index);
         columns_bytes += quern__column_bytes(type->size_bytes, 1);
+    }
+    for (uint32_t i = 0; i < count && components->has_requirements; i++) {
+        const uint32_t index = quern__component_index(list[i]);
+        const uint32_t owner = components->list.items[index]->edge_owner;
+        if (owner != 0 && !quern__bitset_has(seen, owner - 1))
+            return quern__components_fail_edge_value(components, index);
     }
     size_t row_bytes = quern__layout_bytes(columns_bytes, 1);
     if (row_bytes <= QUERN__CHUNK_BYTES) return QUERN_OK;

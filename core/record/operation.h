@@ -54,6 +54,8 @@ typedef struct quern__command_kind {
     bool gives_value; /* kinds with one component: a value follows the head of each item */
     /* the component may be the tag of a relation with several targets per source */
     bool allows_many;
+    /* a second operand is the value of the edge to the target, which is the value of the first one */
+    bool gives_edge_value;
     bool replaces_itself; /* a repetition with another value makes the earlier command ineffective */
     /* what pending commands of the kind do, if a history cannot save them; NULL: it can */
     const char *unsavable_action;
@@ -88,6 +90,12 @@ typedef struct quern__command_kind {
     KIND(UNRELATE_FROM, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_unrelates_from,                    \
          .merge_kind = QUERN__MERGE_NONE, .gives_value = true,                                             \
          .relation_kind = QUERN__OPERATION_UNRELATE_FROM, .allows_many = true)                             \
+    KIND(RELATE_WITH, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_edge_values,                         \
+         .merge_kind = QUERN__MERGE_NONE, .gives_value = true, .gives_edge_value = true,                   \
+         .relation_kind = QUERN__OPERATION_RELATE_WITH, .allows_many = true)                               \
+    KIND(SET_EDGE_VALUE, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_edge_values,                      \
+         .merge_kind = QUERN__MERGE_NONE, .gives_value = true, .gives_edge_value = true,                   \
+         .relation_kind = QUERN__OPERATION_SET_EDGE_VALUE, .allows_many = true)                            \
     KIND(ENABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_clear_bit, quern__clear_bits,    \
          NULL, .merge_kind = QUERN__MERGE_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE,                     \
          .replaces_itself = true)                                                                          \
@@ -96,7 +104,8 @@ typedef struct quern__command_kind {
 
 /* CREATE has any number of operands, each with or without a value. It lacks NO_RELATES if an operand is the
  * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
- * target. So have ADD_EDGE, for relations with several targets per source, and UNRELATE_FROM. NAME has no
+ * target. So have ADD_EDGE, for relations with several targets per source, and UNRELATE_FROM, and RELATE_WITH and
+ * SET_EDGE_VALUE, which have a second operand, the value of the edge or the element of a list of such. NAME has no
  * operand: the name follows the head of the item, and "" removes the name. ENABLE_TREE and DISABLE_TREE have no
  * operand and no value. The operands of SPAWN are the overrides of the prefab, then the parent of the root; it lacks
  * NO_RELATES if entities outside of the instance are among its targets. */

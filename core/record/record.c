@@ -560,6 +560,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_TARGET_IN_USE] = "a source refuses the destruction of its target",
         [QUERN_DROP_SIBLING_NAME_TAKEN] = "a sibling already has the name",
         [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component",
+        [QUERN_DROP_NO_EDGE] = "the source does not have the target",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }
@@ -786,6 +787,71 @@ quern_result quern_commands_relate(quern_commands *commands, quern_entity source
 {
     if (QUERN__LIKELY(join_relates(commands, source, relation, target))) return QUERN_OK;
     return record_relation(commands, QUERN__OPERATION_SET, source, relation, &target, __func__);
+}
+
+/* Records a command with the value of an edge. The target in an element is replaced by the one of the command. target:
+ * NULL for whatever target the source has, or that of the element; the item then has the null handle. */
+static quern_result record_edge_value(quern_commands *commands, quern__operation_kind kind,
+                                      quern_entity source, quern_relation relation,
+                                      const quern_entity *target, const void *value, const char *function)
+{
+    const quern__operation *operation = NULL;
+    quern__item head;
+    quern__relation *known;
+    char *space = NULL, element[QUERN__EDGE_ELEMENT_BYTES];
+    const quern_entity of_item = target != NULL ? *target : (quern_entity){0};
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    quern_result result = check_callback(commands, function);
+    if (result == QUERN_OK) result = quern__relation_check(commands->storage, relation, &known);
+    if (result == QUERN_OK && value == NULL) result = quern__fail_null(function, "value");
+    if (result == QUERN_OK) result = quern__edge_value_check(commands->storage, known);
+    if (result == QUERN_OK) result = find_entity(commands, source, function, &head);
+    if (result == QUERN_OK)
+        result = find_operation(commands, quern_relation_component(relation), kind, &operation);
+    if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
+    if (known->is_many) {
+        memcpy(element, value, known->element.size_bytes);
+        if (target != NULL) memcpy(element, &of_item, sizeof of_item);
+        value = element;
+    }
+    if (target != NULL)
+        result = quern__commands_check_value(commands, &operation->operands[0], source, target, function);
+    if (result == QUERN_OK)
+        result = quern__commands_check_value(commands, &operation->operands[1], source, value, function);
+    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
+    if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
+    const quern__operand *operand = &operation->operands[1];
+    quern__item_clear_owned(operation, space);
+    quern__item_write_value(operation, space, 0, &of_item);
+    quern__item_write_value(operation, space, 1, value);
+    if (QUERN__UNLIKELY(!quern__type_own_provisional(operand->type, space + operand->offset_bytes))) {
+        quern__type_destroy(operand->type, space + operand->offset_bytes, 1);
+        return quern__commands_fail(commands, quern__commands_fail_memory(commands), function);
+    }
+    *quern__item_append(commands, operation, space) = head;
+    return QUERN_OK;
+}
+
+quern_result quern__commands_set_target_value(quern_commands *commands, quern_entity source,
+                                              quern_relation relation, const void *value,
+                                              const char *function)
+{
+    return record_edge_value(commands, QUERN__OPERATION_SET_EDGE_VALUE, source, relation, NULL, value,
+                             function);
+}
+
+quern_result quern_commands_relate_with(quern_commands *commands, quern_entity source,
+                                        quern_relation relation, quern_entity target, const void *value)
+{
+    return record_edge_value(commands, QUERN__OPERATION_RELATE_WITH, source, relation, &target, value,
+                             __func__);
+}
+
+quern_result quern_commands_set_edge_value(quern_commands *commands, quern_entity source,
+                                           quern_relation relation, quern_entity target, const void *value)
+{
+    return record_edge_value(commands, QUERN__OPERATION_SET_EDGE_VALUE, source, relation, &target, value,
+                             __func__);
 }
 
 quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source, quern_relation relation)

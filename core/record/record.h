@@ -365,6 +365,12 @@ static inline void quern__item_clear_owned(const quern__operation *operation, ch
 quern_result quern__commands_check_value(quern_commands *commands, const quern__operand *operand,
                                          quern_entity entity, const void *value, const char *function);
 
+/* Records quern_commands_set_edge_value for whatever target the source then has, or for the target of the element. The
+ * command has no effect if there is no such edge. */
+quern_result quern__commands_set_target_value(quern_commands *commands, quern_entity source,
+                                              quern_relation relation, const void *value,
+                                              const char *function);
+
 /* Checks an entity that is not alive. Succeeds only for a provisional handle from the running callback. */
 quern_result quern__commands_check_entity(const quern_commands *commands, quern_entity entity,
                                           const char *function);

@@ -55,6 +55,9 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
     out_info->required = known->listed_required.items;
     out_info->required_count = known->listed_required.count;
     out_info->is_managed = known->is_managed;
+    if (known->edge_owner != 0)
+        out_info->edges_of.bits =
+            quern__component_handle(&world->storage.components, known->edge_owner - 1).bits;
     out_info->is_relation = known->managed.relation != NULL && known->managed.level == 0;
     out_info->is_hidden |= known->managed.is_hidden;
     return QUERN_OK;
@@ -96,6 +99,8 @@ quern_result quern_relation_get_def(const quern_world *world, quern_relation rel
                                     .levels = known->has_levels,
                                     .ordered = known->is_ordered,
                                     .many = known->is_many};
+    if (quern__relation_has_values(known))
+        out_def->value = quern__component_handle(&world->storage.components, known->value_index);
     return QUERN_OK;
 }
 
@@ -452,6 +457,44 @@ static quern_result set_target(quern_world *world, quern_entity entity, const co
                                         : quern__world_relate(world, entity, relation, target, function);
 }
 
+/* Returns whether two lists of values of edges have the same targets in the same order. */
+static bool has_same_targets(const quern_list *a, const quern_list *b, uint32_t element_bytes)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (memcmp((const char *)a->items + (size_t)i * element_bytes,
+                   (const char *)b->items + (size_t)i * element_bytes, sizeof(quern_entity)) != 0)
+            return false;
+    return true;
+}
+
+/* Sets a field of the values of edges of a source with several targets. The text must neither change targets nor their
+ * number, so a copy of the list is changed first. */
+static quern_result set_edge_list(const quern_world *world, quern_list *list, const component_field *found,
+                                  const char *text)
+{
+    quern_list copy = {.count = 0};
+    quern_list_copy(&copy, list);
+    quern_result result = quern__value_set_text(world, &found->path, &copy, text);
+    if (result == QUERN_OK && !has_same_targets(list, &copy, found->type.fields[0].element->size_bytes))
+        result = quern__components_check_edge_list(&world->storage.components,
+                                                   quern__component_index(found->component));
+    if (result == QUERN_OK) {
+        quern_list_free(list);
+        *list = copy;
+    } else {
+        quern_list_free(&copy);
+    }
+    return result;
+}
+
+static bool is_edge_list(const quern_world *world, const component_field *found)
+{
+    quern_relation_def def;
+    return !quern_relation_is_null(found->type.edges_of) &&
+           quern_relation_get_def(world, found->type.edges_of, &def) == QUERN_OK && def.many;
+}
+
 static quern_result set_text(quern_world *world, quern_entity entity, const char *path, const char *text)
 {
     static const char function[] = "quern_entity_set_text";
@@ -467,7 +510,10 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     const uint32_t index = quern__component_index(found.component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, found.record);
     quern__rows_before_write(archetype, found.record->location, 1, index);
-    result = quern__value_set_text(world, &found.path, value, text); /* fails only in lists */
+    if (QUERN__UNLIKELY(is_edge_list(world, &found)))
+        result = set_edge_list(world, value, &found, text);
+    else
+        result = quern__value_set_text(world, &found.path, value, text); /* fails only in lists */
     quern__rows_written(archetype, found.record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
     quern__hooks_after(&world->storage);

@@ -544,6 +544,8 @@ static void depart(quern__storage *storage, const quern__relation *relation,
         else
             for (uint32_t k = 0; k < fitting; k++)
                 quern__rows_move(storage, plan, to + k, quern__location_make(chunk, rows[i + k]), 1);
+        if (QUERN__UNLIKELY(quern__relation_has_values(relation)) && departure->tier > 0)
+            quern__fill_required(plan, relation->component_index, to, fitting);
         if (departure->tier > 0)
             write_targets(storage, relation,
                           &(targeted_rows){plan->target, source->archetype, to, fitting, source->tier > 0});

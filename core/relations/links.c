@@ -252,6 +252,8 @@ quern_result quern__link_log_add_edge(quern__storage *storage, quern__relation *
     if (!log_edge(storage, change)) return quern__link_log_fail(storage);
     quern__edges_add(&relation->edges, source, target);
     relation->links.version++;
+    if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
+        return quern__pending_put(storage, relation, source, target, NULL);
     return QUERN_OK;
 }
 
@@ -268,6 +270,8 @@ quern_result quern__link_log_remove_edge(quern__storage *storage, quern__relatio
     if (!log_edge(storage, change)) return quern__link_log_fail(storage);
     quern__edges_remove(&relation->edges, source, target);
     relation->links.version++;
+    if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
+        return quern__pending_remove(storage, relation, source, target);
     return QUERN_OK;
 }
 
@@ -351,6 +355,7 @@ static void clear_tree(const quern__links *links, uint32_t root)
 void quern__link_log_revert(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
+    quern__pending_cancel(storage);
     for (uint32_t i = log->changes.count; i-- > 0;) {
         const quern__link_change *change = &log->changes.items[i];
         const uint32_t slot = change->slot;

@@ -37,6 +37,21 @@ static quern_result note_moved(quern__storage *storage, uint32_t slot, quern__ar
     return QUERN_OK;
 }
 
+/* Constructs the values of edges, and of what they require, in a row that has received them, and perhaps the target, by a
+ * move from `before`. */
+static void construct_edge_values(const quern__storage *storage, const quern__relation *relation,
+                                  const quern__archetype *before, uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        if (column->component_index != relation->component_index &&
+            !quern__archetype_has(before, column->component_index))
+            quern__type_construct(column->type, quern__column_at(column, record->location), 1);
+    }
+}
+
 /* Prefetches the row of a change. It is moved only after all rows have been reserved, so the load has time. */
 static inline void fetch_row(const quern__storage *storage, const quern__link_change *change)
 {
@@ -150,7 +165,10 @@ static quern_result move_logged_rows(quern__storage *storage)
 quern_result quern__relate_rows(quern__storage *storage, quern_result result)
 {
     if (result == QUERN_OK) result = move_logged_rows(storage);
-    if (result != QUERN_OK) quern__link_log_revert(storage);
+    if (result != QUERN_OK)
+        quern__link_log_revert(storage);
+    else
+        quern__pending_apply(storage);
     quern__link_log_clear(&storage->relations->log);
     return result;
 }
@@ -265,6 +283,35 @@ static quern_result move_source(quern__storage *storage, quern__relation *relati
     return result;
 }
 
+/* Performs relate_edge in a relation with values. value: NULL for the initial one. */
+static quern_result relate_edge_with(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                     uint32_t target, const void *value)
+{
+    quern__edges *edges = &relation->edges;
+    const quern_entity handle = quern__entity_of_slot(storage, target);
+    if (quern__edges_has(edges, source, target)) return QUERN_OK;
+    if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
+    quern_result result = QUERN_OK;
+    if (quern__edges_at(edges, source)->targets.count > 0) {
+        result = quern__edge_element_add(storage, relation, source, handle, value);
+    } else {
+        const quern__archetype *before =
+            quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, source));
+        quern_list first = {.count = 0};
+        result = quern__edge_list_put(relation, &first, handle, value);
+        if (result == QUERN_OK) result = move_source(storage, relation, source, true);
+        if (result == QUERN_OK) {
+            construct_edge_values(storage, relation, before, source);
+            quern__edge_value_replace(storage, relation, source, &first, true);
+        }
+        quern_list_free(&first);
+    }
+    if (result != QUERN_OK) return result;
+    quern__edges_add(edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
 /* Performs quern__relate in a relation with several targets per source. */
 static quern_result relate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
                                 uint32_t target)
@@ -295,10 +342,12 @@ void quern__list_edge_entities(const quern__storage *storage, const quern__edge_
 quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
                                   uint32_t target)
 {
-    if (quern__edges_at(&relation->edges, source)->targets.count == 1) {
-        const quern_result result = move_source(storage, relation, source, false);
-        if (result != QUERN_OK) return result;
-    }
+    quern_result result = QUERN_OK;
+    if (quern__edges_at(&relation->edges, source)->targets.count == 1)
+        result = move_source(storage, relation, source, false);
+    else if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
+        result = quern__edge_element_remove(storage, relation, source, target);
+    if (result != QUERN_OK) return result;
     quern__edges_remove(&relation->edges, source, target);
     relation->links.version++;
     return QUERN_OK;
@@ -317,8 +366,9 @@ quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation 
 
 /* ---------------------------------------------------------------------------------------- one pair */
 
-quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
-                           quern_entity target)
+/* Performs quern__relate, apart from values of edges. */
+static quern_result relate_plain(quern__storage *storage, quern__relation *relation, quern_entity source,
+                                 quern_entity target)
 {
     const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
     const quern__links *links = &relation->links;
@@ -347,6 +397,63 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     }
     write_target(storage, relation, s, target, had_target);
     return QUERN_OK;
+}
+
+/* Performs quern__relate in a relation with values. */
+static QUERN__SLOW_PATH quern_result relate_valued(quern__storage *storage, quern__relation *relation,
+                                                   quern_entity source, quern_entity target)
+{
+    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
+    if (relation->is_many) return relate_edge_with(storage, relation, s, t, NULL);
+    const uint32_t old_target = quern__links_target(&relation->links, s);
+    const quern__archetype *before =
+        quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, s));
+    const quern_result result = relate_plain(storage, relation, source, target);
+    if (result != QUERN_OK || old_target == t) return result;
+    if (old_target == QUERN__SLOT_NONE)
+        construct_edge_values(storage, relation, before, s);
+    else
+        quern__edge_value_replace(storage, relation, s, NULL, false);
+    return QUERN_OK;
+}
+
+quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
+                           quern_entity target)
+{
+    if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
+        return relate_valued(storage, relation, source, target);
+    return relate_plain(storage, relation, source, target);
+}
+
+/* The value may be in the storage, where it would not survive the changes: so it is copied first. */
+static quern_result relate_with_copy(quern__storage *storage, quern__relation *relation,
+                                     quern_entity source, quern_entity target, const void *value)
+{
+    const quern__type *type = quern__components_type(&storage->components, relation->value_index);
+    void *copy = quern__allocate(&storage->allocator, type->size_bytes, type->alignment_bytes);
+    if (copy == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the value of an edge");
+    quern__type_copy(type, copy, value, 1);
+    const quern_result result = quern__relate(storage, relation, source, target);
+    if (result == QUERN_OK)
+        quern__edge_value_replace(storage, relation, quern_entity_index(source), copy, false);
+    quern__type_destroy(type, copy, 1);
+    quern__release(&storage->allocator, copy, type->size_bytes, type->alignment_bytes);
+    return result;
+}
+
+quern_result quern__relate_with(quern__storage *storage, quern__relation *relation, quern_entity source,
+                                quern_entity target, const void *value)
+{
+    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
+    char element[QUERN__EDGE_ELEMENT_BYTES];
+    if (relation->is_many) {
+        memcpy(element, value, relation->element.size_bytes);
+        value = element;
+    }
+    if (quern__relation_has_target(relation, s, t))
+        return quern__edge_value_set(storage, relation, source, target, value);
+    if (!relation->is_many) return relate_with_copy(storage, relation, source, target, value);
+    return relate_edge_with(storage, relation, s, t, value);
 }
 
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source)
@@ -397,6 +504,10 @@ static quern_result add_edge(quern__storage *storage, quern__relation *relation,
         if (result != QUERN_OK) return result;
     } else {
         if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
+        if (QUERN__UNLIKELY(quern__relation_has_values(relation))) {
+            const quern_result result = quern__pending_put(storage, relation, source, target, NULL);
+            if (result != QUERN_OK) return result;
+        }
         quern__edges_add(edges, source, target);
     }
     quern__bitset_add(storage->relations->added_pairs.items, pair);
@@ -449,12 +560,28 @@ static quern_result relate_many_edges(quern__storage *storage, quern__relation *
             if (quern__bitset_has(storage->relations->added_pairs.items, i))
                 quern__edges_remove(&relation->edges, quern_entity_index(sources[i]),
                                     quern_entity_index(targets[i]));
+        quern__pending_cancel(storage);
+    } else {
+        for (uint32_t i = 0; i < relations->log.changes.count && quern__relation_has_values(relation); i++)
+            construct_edge_values(storage, relation, relations->log.changes.items[i].plan->source,
+                                  relations->log.changes.items[i].slot);
+        quern__pending_apply(storage);
     }
     relation->links.version++;
     for (uint32_t i = 0; i < word_count; i++)
         relations->added_pairs.items[i] = 0;
     quern__link_log_clear(&relations->log);
     return result;
+}
+
+/* Gives the edges of sources that had another target before the initial value. Rows that had none have it already. */
+static void reset_values(quern__storage *storage, const quern__relation *relation)
+{
+    const quern__link_log *log = &storage->relations->log;
+    for (uint32_t i = 0; i < log->changes.count; i++)
+        if (log->changes.items[i].kind == QUERN__CHANGE_TARGET &&
+            log->changes.items[i].old_target != QUERN__SLOT_NONE)
+            quern__edge_value_replace(storage, relation, log->changes.items[i].slot, NULL, false);
 }
 
 quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
@@ -477,6 +604,7 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
         quern__tier_moves_apply(storage, relation);
         if (storage->relations->log.changes.count > 0)
             quern__storage_note_written(storage, relation->component_index);
+        if (QUERN__UNLIKELY(quern__relation_has_values(relation))) reset_values(storage, relation);
     } else {
         quern__link_log_revert(storage);
     }

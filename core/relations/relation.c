@@ -15,6 +15,7 @@ static void relation_release(quern__relation *relation, const quern_allocator *a
 {
     quern__links_release(&relation->links, allocator);
     quern__edges_release(&relation->edges, allocator);
+    quern__type_release(&relation->element, allocator);
     quern__release(allocator, relation, sizeof *relation, _Alignof(quern__relation));
 }
 
@@ -26,6 +27,9 @@ static void release_scratch(quern__relations *relations, const quern_allocator *
     memset(&relations->added_pairs, 0, sizeof relations->added_pairs);
     quern__tier_moves_release(&relations->tier_moves, allocator);
     quern__map_release(&relations->moved, allocator);
+    quern__array_release(allocator, &relations->pending.list);
+    quern__map_release(&relations->pending.by_source, allocator);
+    relations->pending = (quern__pending_values){.list = {0}};
     quern__cascade_release(&relations->cascade, allocator);
 }
 
@@ -61,7 +65,9 @@ static quern_result check_def(const quern_relation_def *def)
 static bool has_definition(const quern__relation *relation, const quern_relation_def *def)
 {
     return relation->policy == def->on_target_destroyed && relation->has_levels == def->levels &&
-           relation->is_ordered == def->ordered && relation->is_many == def->many;
+           relation->is_ordered == def->ordered && relation->is_many == def->many &&
+           relation->value_index ==
+               (def->value.bits != 0 ? quern__component_index(def->value) : QUERN__NO_COMPONENT);
 }
 
 /* Registering a relation again returns the existing one. Errors: DUPLICATE_NAME if the name belongs to a component, or
@@ -76,10 +82,11 @@ static quern_result use_registered(const quern__storage *storage, quern_componen
                            "choose another name",
                            def->name);
     if (!has_definition(relation, def))
-        return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
-                           "relation '%s' is registered with another policy, levels, order or number "
-                           "of targets: register the same definition, or choose another name",
-                           def->name);
+        return quern__fail(
+            QUERN_ERROR_DUPLICATE_NAME,
+            "relation '%s' is registered with another policy, levels, order, number "
+            "of targets or values of edges: register the same definition, or choose another name",
+            def->name);
     *out_relation = relation;
     return QUERN_OK;
 }
@@ -96,6 +103,7 @@ static quern_result add_components(quern__storage *storage, const quern_relation
                                      .type_name = "quern_entity",
                                      .fields = {{.name = "target", .type = QUERN_FIELD_ENTITY}}};
     if (def->many) component = (quern_component_def){.name = def->name};
+    component.required[0] = def->value;
     quern_result result =
         quern__components_add_managed(&storage->components, &storage->allocator, &component, &managed);
     for (uint32_t level = 1; result == QUERN_OK && def->levels && level < QUERN__LEVEL_COUNT; level++) {
@@ -132,12 +140,15 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
     if (relations->marks_touched_groups && !quern__relation_start_touching(relation, &storage->allocator))
         result =
             quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory to mark changes", def->name);
+    if (result == QUERN_OK) result = quern__edge_values_init(storage, relation, def);
     if (result == QUERN_OK) result = add_components(storage, def, relation);
     if (result != QUERN_OK) {
         quern__components_drop_last(&storage->components, &storage->allocator, component_count);
         relation_release(relation, &storage->allocator);
         return result;
     }
+    if (quern__relation_has_values(relation))
+        storage->components.list.items[relation->value_index]->edge_owner = component_count + 1;
     relations->list.items[relations->list.count++] = relation;
     relations->many_count += relation->is_many;
     storage->has_attachments = true;
@@ -152,7 +163,8 @@ quern_result quern__relation_register(quern__storage *storage, const quern_relat
     if (result != QUERN_OK) return result;
     const quern_component known = quern__components_find(&storage->components, def->name);
     if (!quern_component_is_null(known)) return use_registered(storage, known, def, out_relation);
-    result = relation_create(storage, def, out_relation);
+    result = quern__edge_values_check(storage, def);
+    if (result == QUERN_OK) result = relation_create(storage, def, out_relation);
     /* names depend on the hierarchy, so it is noted even if it is registered by name and not by quern_world_parent */
     if (result == QUERN_OK && strcmp(def->name, quern__parent_def.name) == 0 &&
         has_definition(*out_relation, &quern__parent_def))
@@ -243,12 +255,12 @@ void quern__relation_clear_touched(const quern__relation *relation)
 
 /* ------------------------------------------------------------------------------------------- plans */
 
-/* Writes the sorted component set of an archetype, with the relation's components replaced by those of the tier.
- * Returns the size of the set. */
-static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, uint32_t tier,
-                         uint16_t *out_indices)
+/* Writes the sorted component set of an archetype, with the relation's components replaced by those of the tier, and
+ * with or without the values of edges. Returns the size of the set. */
+static uint32_t make_set(const quern__components *components, const quern__relation *relation,
+                         const quern__archetype *source, uint32_t tier, uint16_t *out_indices)
 {
-    uint32_t count = 0, i = 0;
+    uint32_t count = 0, i = 0, kept = 0;
     for (; i < source->component_count && source->component_indices[i] < relation->component_index; i++)
         out_indices[count++] = source->component_indices[i];
     if (tier > 0) out_indices[count++] = (uint16_t)relation->component_index;
@@ -257,15 +269,19 @@ static uint32_t make_set(const quern__relation *relation, const quern__archetype
     for (; i < source->component_count; i++)
         if (source->component_indices[i] - relation->component_index >= own_count)
             out_indices[count++] = source->component_indices[i];
-    return count;
+    if (!quern__relation_has_values(relation)) return count;
+    if (tier > 0) return quern__components_complete(components, out_indices, count);
+    for (uint32_t k = 0; k < count; k++)
+        if (out_indices[k] != relation->value_index) out_indices[kept++] = out_indices[k];
+    return kept;
 }
 
 quern_result quern__relation_find_plan(quern__storage *storage, quern__relation *relation,
                                        quern__archetype *source, uint32_t tier,
                                        const quern__move_plan **out_plan)
 {
-    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
-    const uint32_t count = make_set(relation, source, tier, set);
+    uint16_t set[QUERN_MAX_COMPONENTS];
+    const uint32_t count = make_set(&storage->components, relation, source, tier, set);
     quern__archetype *target;
     quern_result result = quern__storage_ensure_archetype(storage, set, count, &target);
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);

@@ -75,6 +75,16 @@ quern_relation quern_world_shared(quern_world *world)
     return quern__relation_handle(&world->storage, relation);
 }
 
+quern_component quern_relation_value(const quern_world *world, quern_relation relation)
+{
+    quern__relation *known;
+    QUERN__NEED_OR(world, (quern_component){0});
+    if (quern__in_call(quern__relation_check(&world->storage, relation, &known), __func__) != QUERN_OK ||
+        !quern__relation_has_values(known))
+        return (quern_component){0};
+    return quern__component_handle(&world->storage.components, known->value_index);
+}
+
 /* ------------------------------------------------------------------------------------------ changing */
 
 /* Checks that the entity is alive, and finds the relation. */
@@ -138,6 +148,66 @@ quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_
     return quern__world_relate(world, source, relation, target, __func__);
 }
 
+quern_result quern__edge_value_check(const quern__storage *storage, const quern__relation *relation)
+{
+    if (quern__relation_has_values(relation)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "edges of relation '%s' have no values: register it with a component as 'value', or "
+                       "call quern_entity_relate",
+                       quern__relation_name(storage, relation));
+}
+
+/* Checks what the calls with the value of an edge share, and finds the relation. */
+static quern_result check_edge(const quern_world *world, quern_entity source, quern_relation relation,
+                               quern_entity target, const void *value, const char *function,
+                               quern__relation **out_relation)
+{
+    quern_result result = check(world, source, relation, function, out_relation);
+    if (result != QUERN_OK) return result;
+    if (value == NULL) return quern__fail_null(function, "value");
+    const quern__relation *known = *out_relation;
+    const quern__storage *storage = &world->storage;
+    result = check_alive(world, target, "the target");
+    if (result == QUERN_OK) result = quern__edge_value_check(storage, known);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (!known->is_many)
+        result =
+            quern__type_check_provisional(quern__components_type(&storage->components, known->value_index),
+                                          value, 1, "quern_commands_relate_with");
+    /* the target of an element is ignored, so it may be anything */
+    for (uint32_t i = 0; known->is_many && i < known->element.field_count && result == QUERN_OK; i++) {
+        const quern_field *field = &known->element.fields[i];
+        if (field->offset_bytes == 0 || field->type != QUERN_FIELD_ENTITY) continue;
+        const quern__type part = {.name = "value",
+                                  .fields = (quern_field *)(uintptr_t)field,
+                                  .field_count = 1,
+                                  .has_entity_fields = true};
+        result = quern__type_check_provisional(&part, value, 1, "quern_commands_relate_with");
+    }
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_relate_with(quern_world *world, quern_entity source, quern_relation relation,
+                                      quern_entity target, const void *value)
+{
+    QUERN__ENTER(world);
+    quern__relation *known;
+    quern_result result = check_edge(world, source, relation, target, value, __func__, &known);
+    if (result != QUERN_OK) return result;
+    if (quern_entity_equal(source, target)) return quern__in_call(fail_self(source), __func__);
+    return quern__in_call(quern__relate_with(&world->storage, known, source, target, value), __func__);
+}
+
+static quern_result fail_other_target(const quern__storage *storage, const quern__relation *relation,
+                                      quern_entity source, quern_entity target)
+{
+    return quern__fail(
+        QUERN_ERROR_COMPONENT_ABSENT,
+        "entity %u:%u does not have target %u:%u in '%s': check with quern_entity_has_target",
+        quern_entity_index(source), quern_entity_generation(source), quern_entity_index(target),
+        quern_entity_generation(target), quern__relation_name(storage, relation));
+}
+
 /* Checks that all entities are alive and that no entity is its own target. */
 static quern_result check_pairs(const quern_world *world, const quern_entity *sources,
                                 const quern_entity *targets, uint32_t count)
@@ -175,14 +245,18 @@ quern_result quern_entity_relate_many(quern_world *world, const quern_entity *so
     return quern__in_call(result, __func__);
 }
 
-static quern_result fail_other_target(const quern__storage *storage, const quern__relation *relation,
-                                      quern_entity source, quern_entity target)
+quern_result quern_entity_set_edge_value(quern_world *world, quern_entity source, quern_relation relation,
+                                         quern_entity target, const void *value)
 {
-    return quern__fail(
-        QUERN_ERROR_COMPONENT_ABSENT,
-        "entity %u:%u does not have target %u:%u in '%s': check with quern_entity_has_target",
-        quern_entity_index(source), quern_entity_generation(source), quern_entity_index(target),
-        quern_entity_generation(target), quern__relation_name(storage, relation));
+    QUERN__ENTER(world);
+    quern__relation *known;
+    quern_result result = check_edge(world, source, relation, target, value, __func__, &known);
+    if (result != QUERN_OK) return result;
+    if (!quern__relation_has_target(known, quern_entity_index(source), quern_entity_index(target)))
+        result = fail_other_target(&world->storage, known, source, target);
+    else
+        result = quern__edge_value_set(&world->storage, known, source, target, value);
+    return quern__in_call(result, __func__);
 }
 
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
@@ -415,6 +489,26 @@ bool quern_entity_has_target(const quern_world *world, quern_entity source, quer
     return of.relation != NULL &&
            quern__in_call(check_alive(world, target, "the target"), __func__) == QUERN_OK &&
            quern__read_has_target(of, target);
+}
+
+const void *quern__read_edge_value(quern__related of, quern_entity target, const char *function)
+{
+    if (of.relation == NULL ||
+        quern__in_call(quern__edge_value_check(of.storage, of.relation), function) != QUERN_OK)
+        return NULL;
+    const uint32_t slot = quern_entity_index(target);
+    if (!quern__read_has_target(of, target)) return NULL;
+    return quern__edge_value(of.storage, of.relation, of.slot, slot);
+}
+
+const void *quern_entity_edge_value(const quern_world *world, quern_entity source, quern_relation relation,
+                                    quern_entity target)
+{
+    const quern__related of = outside(world, source, relation, __func__);
+    if (of.relation == NULL ||
+        quern__in_call(check_alive(world, target, "the target"), __func__) != QUERN_OK)
+        return NULL;
+    return quern__read_edge_value(of, target, __func__);
 }
 
 uint32_t quern_entity_target_count(const quern_world *world, quern_entity source, quern_relation relation)

@@ -192,9 +192,11 @@ typedef struct quern__relation {
     quern_target_policy policy;
     bool has_levels;
     bool is_ordered;
-    bool is_many;       /* whether sources may have several targets; `links` then has no pages */
-    quern__links links; /* links.version also counts changes of edges */
-    quern__edges edges; /* empty unless is_many */
+    bool is_many;         /* whether sources may have several targets; `links` then has no pages */
+    uint32_t value_index; /* component with the values of edges, or QUERN__NO_COMPONENT */
+    quern__type element;  /* of the list in that component, if is_many; otherwise zero */
+    quern__links links;   /* links.version also counts changes of edges */
+    quern__edges edges;   /* empty unless is_many */
     quern__cached_plan plans[QUERN__RELATION_PLANS]; /* cache; index: key % QUERN__RELATION_PLANS */
 } quern__relation;
 
@@ -230,6 +232,19 @@ typedef struct quern__link_log {
     QUERN__ARRAY(quern__name) saved_names;
 } quern__link_log;
 
+/* The value that a row will hold for a relation's edges, after the transaction. */
+typedef struct quern__pending_value {
+    quern__relation *relation;
+    uint32_t source;
+    bool is_in_row; /* the row had values before the transaction */
+    void *value;    /* of the type of the component */
+} quern__pending_value;
+
+typedef struct quern__pending_values {
+    QUERN__ARRAY(quern__pending_value) list;
+    quern__map by_source; /* relation and slot -> index in the list */
+} quern__pending_values;
+
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* relations by index; their addresses do not change */
     quern__link_pages link_pages;
@@ -244,6 +259,7 @@ typedef struct quern__relations {
     /* Scratch of relate.c: slot + 1 -> archetype after the moves that are reserved so far, for entities that may move
      * more than once. Empty between calls. */
     quern__map moved;
+    quern__pending_values pending;      /* empty between transactions */
     quern__cascade cascade;             /* scratch memory of immediate calls */
     quern__archetype_listener listener; /* clears the plan caches when an archetype is removed */
 } quern__relations;
@@ -369,6 +385,10 @@ static inline bool quern__would_be_cycle(const quern__relation *relation, uint32
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target);
 
+/* Performs quern__relate, and gives the edge a copy of the value, also if it exists. Precondition: edges have values. */
+quern_result quern__relate_with(quern__storage *storage, quern__relation *relation, quern_entity source,
+                                quern_entity target, const void *value);
+
 /* Sets the target of the i-th source to the i-th target, in order. Precondition: all entities are alive, and none is
  * its own target. The result equals `count` calls of quern__relate in order, except for the order of rows: all links
  * change first, and then each row moves at most once. All or nothing. Errors: those of
@@ -418,6 +438,84 @@ static inline bool quern__relation_has_target(const quern__relation *relation, u
     return relation->is_many ? quern__edges_has(&relation->edges, source, target)
                              : quern__links_target(&relation->links, source) == target;
 }
+
+/* Values of edges. The relation's component requires the component that holds them (quern_component_def.required), so rows
+ * get it with their first target, whatever adds it, and unrelating removes both. Everything that copies, saves, compares
+ * or shows rows therefore has the values. With one target per source the component is the value of the edge. Otherwise
+ * it is a list with one element per edge, in the order of the set of targets; elements begin with the target, so that
+ * they can be remapped without the edges.
+ *
+ * Invariants, checked by quern_world_validate: a row has the component if and only if it has the relation's; the
+ * list has exactly the targets of the source, ascending. */
+
+enum { QUERN__EDGE_ELEMENT_BYTES = 1024 }; /* maximal size of an element */
+
+static inline bool quern__relation_has_values(const quern__relation *relation)
+{
+    return relation->value_index != QUERN__NO_COMPONENT;
+}
+
+/* Checks `value` of a definition. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT. */
+quern_result quern__edge_values_check(const quern__storage *storage, const quern_relation_def *def);
+
+/* Sets the members of a new relation. Errors: OUT_OF_MEMORY. */
+quern_result quern__edge_values_init(const quern__storage *storage, quern__relation *relation,
+                                     const quern_relation_def *def);
+
+/* Returns the component's value in the row of a source, or NULL if the row lacks it. */
+void *quern__edge_values_of(const quern__storage *storage, const quern__relation *relation,
+                            uint32_t source);
+
+/* Returns the value or the element of an edge; NULL if there is none. Precondition: with one target per source, the
+ * source has this target. */
+const void *quern__edge_value(const quern__storage *storage, const quern__relation *relation,
+                              uint32_t source, uint32_t target);
+
+/* Replaces the component's value in the row of a source by a copy of `value`, or by a constructed one. is_new: the row has
+ * just received the component, so that no write is reported. */
+void quern__edge_value_replace(quern__storage *storage, const quern__relation *relation, uint32_t source,
+                               const void *value, bool is_new);
+
+/* Sets the value of an edge, which exists. Errors: OUT_OF_MEMORY; then nothing has changed. */
+quern_result quern__edge_value_set(quern__storage *storage, const quern__relation *relation,
+                                   quern_entity source, quern_entity target, const void *value);
+
+/* Add and remove the element of an edge in the row of a source that has the component. value: NULL for zero bytes.
+ * Errors: OUT_OF_MEMORY; then nothing has changed. */
+quern_result quern__edge_element_add(quern__storage *storage, const quern__relation *relation,
+                                     uint32_t source, quern_entity target, const void *value);
+quern_result quern__edge_element_remove(quern__storage *storage, const quern__relation *relation,
+                                        uint32_t source, uint32_t target);
+
+/* Adds an element to a list outside of a row, or replaces it. Errors: OUT_OF_MEMORY. */
+quern_result quern__edge_list_put(const quern__relation *relation, quern_list *list, quern_entity target,
+                                  const void *value);
+
+/* Makes the list in a row have exactly the targets of the source, in their order, after handles were remapped or targets left
+ * out: loading an archive, instances of prefabs. Without memory for missing elements, which only an archive without values
+ * lacks, it is reported. */
+void quern__edge_values_settle(const quern__storage *storage, const quern__relation *relation,
+                               uint32_t source);
+
+/* Pending values: those that rows will have after a transaction, which may still fail. They begin as the values in the
+ * rows. quern__link_log_add_edge and quern__link_log_remove_edge change them along; the transaction ends with
+ * quern__pending_apply or quern__pending_cancel. Sync points make follow-up commands of them instead. */
+
+/* Returns the pending value of a source, or NULL. */
+quern__pending_value *quern__pending_find(const quern__storage *storage, const quern__relation *relation,
+                                          uint32_t source);
+
+/* Gives an edge a copy of a value, or (NULL) the initial one. Errors: OUT_OF_MEMORY. */
+quern_result quern__pending_put(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                uint32_t target, const void *value);
+
+/* Removes the element of an edge. Errors: OUT_OF_MEMORY. */
+quern_result quern__pending_remove(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                   uint32_t target);
+
+/* Gives rows their pending values, or forgets these. */
+void quern__pending_apply(quern__storage *storage);
+void quern__pending_cancel(quern__storage *storage);
 
 /* Names of living entities (name_internal.h), under their parents in the built-in hierarchy. */
 
@@ -609,6 +707,12 @@ uint32_t quern__read_source_count(quern__related of);
  * there is none. Precondition: the relation has levels. */
 quern_entity quern__read_nearest(quern__related of, uint32_t component_index,
                                  const quern__archetype_filter *filter);
+
+/* Returns the value of an edge. Returns NULL if there is no such edge, and with a message if edges have no values. */
+const void *quern__read_edge_value(quern__related of, quern_entity target, const char *function);
+
+/* Checks that edges of a relation have values. Errors: INVALID_ARGUMENT. */
+quern_result quern__edge_value_check(const quern__storage *storage, const quern__relation *relation);
 
 /* Store up to `capacity` targets or sources. Return their number, or 0 with a message if the array is missing. */
 uint32_t quern__read_targets(quern__related of, quern_entity *out_targets, uint32_t capacity,

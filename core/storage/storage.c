@@ -52,7 +52,23 @@ static bool same_set(const quern__archetype *archetype, const uint16_t *componen
                                  count * sizeof *component_indices) == 0);
 }
 
-static quern_result check_new_archetype(const quern__storage *storage, uint32_t component_count)
+/* Checks that values of edges are in the set with their relation only: prefabs and waiting commands may be older than the
+ * relation. */
+static quern_result check_edge_values(const quern__components *components, const uint16_t *set,
+                                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t owner = components->list.items[set[i]]->edge_owner;
+        bool has_owner = owner == 0;
+        for (uint32_t k = i + 1; k < count && !has_owner; k++) /* the relation was registered later */
+            has_owner = set[k] == owner - 1;
+        if (!has_owner) return quern__components_fail_edge_value(components, set[i]);
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_new_archetype(const quern__storage *storage, const uint16_t *set,
+                                        uint32_t component_count)
 {
     if (component_count > QUERN_MAX_ENTITY_COMPONENTS)
         return quern__fail(
@@ -64,7 +80,8 @@ static quern_result check_new_archetype(const quern__storage *storage, uint32_t 
                            "the world has %d archetypes already (QUERN_MAX_ARCHETYPES): remove empty ones "
                            "(quern_world_remove_empty_archetypes)",
                            QUERN_MAX_ARCHETYPES);
-    return QUERN_OK;
+    if (!storage->components.has_requirements) return QUERN_OK;
+    return check_edge_values(&storage->components, set, component_count);
 }
 
 static bool reserve_positions(quern__position_table *table, const quern_allocator *allocator,
@@ -244,7 +261,7 @@ quern_result quern__storage_ensure_archetype_with_layout(quern__storage *storage
 {
     quern__archetype *archetype = quern__storage_find_archetype(storage, component_indices, count);
     if (archetype == NULL) {
-        quern_result result = check_new_archetype(storage, count);
+        quern_result result = check_new_archetype(storage, component_indices, count);
         if (result != QUERN_OK) return result;
         if (!reserve_links(storage, component_indices, count))
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
@@ -582,6 +599,9 @@ static quern_result add_plan_of_component(quern__storage *storage, quern__archet
 {
     uint16_t set[QUERN_MAX_COMPONENTS];
     quern__archetype *target;
+    if (quern__components_is_edge_value(&storage->components, component_index) &&
+        !quern__archetype_has(source, component_index))
+        return quern__components_fail_edge_value(&storage->components, component_index);
     quern_result result = check_not_required(&storage->components, source, component_index);
     if (result != QUERN_OK) return result;
     const uint32_t count =

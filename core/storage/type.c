@@ -1319,6 +1319,12 @@ quern_result quern__components_redefine(const quern__components *components,
                            "the world manages component '%s' itself, for a relation or internally, so its "
                            "definition cannot change: redefine another component",
                            known->type.name);
+    if (known->edge_owner != 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' holds the values of the edges of relation '%s', so its definition "
+            "cannot change: redefine another component",
+            known->type.name, quern__components_type(components, known->edge_owner - 1)->name);
     quern__component fresh = {.filter_count = 0};
     quern_result result = init(&fresh, allocator, def, 0);
     if (result == QUERN_OK) result = component_set_required(&fresh, allocator, components, def);
@@ -1333,6 +1339,32 @@ quern_result quern__components_redefine(const quern__components *components,
     return result;
 }
 
+quern_result quern__components_fail_edge_value(const quern__components *components, uint32_t index)
+{
+    const quern__component *component = components->list.items[index];
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "'%s' holds the values of the edges of relation '%s', so an entity has it only with a "
+        "target: relate the entity instead, with a value by quern_entity_relate_with or "
+        "quern_commands_relate_with",
+        component->type.name, quern__components_type(components, component->edge_owner - 1)->name);
+}
+
+/* The tag of a relation with several targets per source has no size. */
+quern_result quern__components_check_edge_list(const quern__components *components, uint32_t index)
+{
+    const quern__component *component = components->list.items[index];
+    if (QUERN__LIKELY(component->edge_owner == 0)) return QUERN_OK;
+    const quern__type *owner = quern__components_type(components, component->edge_owner - 1);
+    if (owner->size_bytes > 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "'%s' has an element for each target in relation '%s', so it cannot be replaced as a "
+        "whole: set the value of each edge by quern_entity_set_edge_value or "
+        "quern_commands_set_edge_value",
+        component->type.name, owner->name);
+}
+
 quern_result quern__components_add_managed(quern__components *components, const quern_allocator *allocator,
                                            const quern_component_def *def, const quern__managed *managed)
 {
@@ -1342,6 +1374,7 @@ quern_result quern__components_add_managed(quern__components *components, const 
                            def->name);
     quern_component ignored;
     quern_result result = init(component, allocator, def, components->first_filter_count);
+    if (result == QUERN_OK) result = component_set_required(component, allocator, components, def);
     if (result == QUERN_OK) result = append(components, allocator, component, &ignored);
     if (result != QUERN_OK) {
         component_release(component, allocator);

@@ -306,6 +306,9 @@ typedef struct quern__component {
     uint32_t ref_count;    /* number of getters with refs */
     bool is_managed;
     quern__managed managed; /* zero unless is_managed */
+    /* 1 + index of the relation's component if this one holds the values of its edges, which requires it; otherwise 0.
+     * Rows get and lose it only with their targets. */
+    uint32_t edge_owner;
     quern__outside_writes outside_writes;
 } quern__component;
 
@@ -392,6 +395,19 @@ static inline bool quern__components_has_flag(const quern__components *component
 /* Fails with INVALID_ARGUMENT if the component was registered without this flag (QUERN__FLAG_...). Flag 0 succeeds. */
 quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
                                           uint32_t flag);
+
+/* Fails with INVALID_ARGUMENT: the component holds values of edges, and a call would add it by itself. */
+quern_result quern__components_fail_edge_value(const quern__components *components, uint32_t index);
+
+/* Fails with INVALID_ARGUMENT if the component holds a list of values of edges, one per target, which no call may replace
+ * as a whole. */
+quern_result quern__components_check_edge_list(const quern__components *components, uint32_t index);
+
+/* Returns whether the component holds the values of a relation's edges. */
+static inline bool quern__components_is_edge_value(const quern__components *components, uint32_t index)
+{
+    return components->list.items[index]->edge_owner != 0;
+}
 
 static inline bool quern__components_is_managed(const quern__components *components, uint32_t index)
 {

@@ -9,6 +9,10 @@ typedef struct Weight {
     float kilograms;
 } Weight;
 
+typedef struct Space {
+    float share;
+} Space;
+
 /* What the systems of this program need to know of the world. */
 typedef struct Party {
     quern_component weight, burning;
@@ -173,6 +177,23 @@ static void build_cart(quern_context *context)
     QUERN_MUST(quern_commands_add(commands, wheel, party->burning, NULL));
 }
 
+/* Each load of the cart takes up a part of it, which is the value of the edge. */
+static void load_cart(quern_world *world, quern_entity cart, quern_entity crate, quern_entity barrel)
+{
+    quern_component space;
+    quern_relation rides;
+    QUERN_MUST(QUERN_COMPONENT_REGISTER_FIELDS(world, &space, Space, share));
+    const quern_relation_def def = {
+        .name = "rides", .on_target_destroyed = QUERN_TARGET_UNRELATES, .value = space};
+    QUERN_MUST(quern_relation_register(world, &def, &rides));
+    QUERN_MUST(quern_entity_relate_with(world, crate, rides, cart, &(Space){0.5f}));
+    QUERN_MUST(quern_entity_relate_with(world, barrel, rides, cart, &(Space){0.25f}));
+    QUERN_MUST(quern_entity_set_edge_value(world, crate, rides, cart, &(Space){0.375f}));
+    const Space *share = quern_entity_edge_value(world, crate, rides, cart);
+    printf("the crate takes %g of the cart\n", (double)share->share);
+    QUERN_MUST(quern_entity_unrelate(world, crate, rides)); /* the value ends with the edge */
+}
+
 static bool is_hierarchy(quern_world *world, quern_relation relation)
 {
     return quern_relation_equal(relation, quern_world_parent(world));
@@ -223,6 +244,7 @@ int main(void)
     QUERN_MUST(quern_entity_add(world, belt, party.burning, NULL));
     QUERN_MUST(quern_entity_relate(world, fan, party.likes, belt));
     QUERN_MUST(quern_entity_relate(world, belt, party.likes, fan));
+    load_cart(world, cart, bag, sword);
     add_loss(world, schedule, &party);
     QUERN_MUST(quern_schedule_run(schedule, NULL, 0));
     printf("the fan likes %u, 'likes' is %s\n", quern_entity_target_count(world, fan, party.likes),

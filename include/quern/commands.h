@@ -91,7 +91,8 @@ typedef enum quern_drop_reason {
      * is the entity or another one that would be destroyed with it. */
     QUERN_DROP_TARGET_IN_USE,
     QUERN_DROP_SIBLING_NAME_TAKEN, /**< Set a name, relate, unrelate: a sibling has the name. */
-    QUERN_DROP_NO_COMPONENT        /**< Accumulate: the entity does not have the component. */
+    QUERN_DROP_NO_COMPONENT,       /**< Accumulate: the entity does not have the component. */
+    QUERN_DROP_NO_EDGE             /**< Set the value of an edge: the source does not have the target. */
 } quern_drop_reason;
 
 /** Returns a short description, such as "entity destroyed by an earlier command"; "unknown reason" for
@@ -164,6 +165,21 @@ QUERN_API quern_result quern_commands_set_enabled(quern_commands *commands, quer
  * INVALID_ARGUMENT (not a relation of this world, or source and target are the same). */
 QUERN_API quern_result quern_commands_relate(quern_commands *commands, quern_entity source,
                                              quern_relation relation, quern_entity target);
+
+/** Relates like quern_commands_relate, and sets the value of the edge, also of an existing one
+ * (quern_entity_relate_with). The value is copied now, and provisional handles in it are replaced. If several
+ * commands of a sync point set the value of an edge, the last one does. Further errors: those of
+ * quern_commands_relate, and INVALID_ARGUMENT (edges of the relation have no values). */
+QUERN_API quern_result quern_commands_relate_with(quern_commands *commands, quern_entity source,
+                                                  quern_relation relation, quern_entity target,
+                                                  const void *value);
+
+/** Sets the value of an edge, like quern_entity_set_edge_value, in the order of commands. The command is
+ * dropped if the source does not have the target at that point. Value and errors: as
+ * quern_commands_relate_with. */
+QUERN_API quern_result quern_commands_set_edge_value(quern_commands *commands, quern_entity source,
+                                                     quern_relation relation, quern_entity target,
+                                                     const void *value);
 
 /** Removes the target of a source in a relation, or all targets in a relation with `many`; removing the
  * component of the relation is equivalent. No effect if the source has no target at that point. Further

@@ -168,6 +168,13 @@ QUERN_API uint32_t quern_context_list_sources(quern_context *context, quern_enti
                                               quern_relation relation, quern_entity *out_sources,
                                               uint32_t capacity);
 
+/** Returns the value of an edge for reading (quern_entity_edge_value); NULL if the source does not have the target
+ * or is not alive. The system declares the relation in `relations` and the component with the values in `lookups`
+ * or `write_lookups`; refused otherwise, and for relations whose edges have no values. A system that matches the
+ * sources reads and writes the values of its rows by a term of that component instead. */
+QUERN_API const void *quern_context_edge_value(quern_context *context, quern_entity source,
+                                               quern_relation relation, quern_entity target);
+
 /** Returns the sibling after a source in a relation without `many`; null if it is the last one, has no
  * target, or is not alive. Refused like quern_context_target, and in a relation with `many`: list the sources
  * of a target by quern_context_list_sources. */

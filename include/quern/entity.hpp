@@ -353,6 +353,23 @@ template <bool is_of_app> class basic_entity_ref {
     {
         return check(quern_entity_relate(world_, entity_, relation, target));
     }
+    /** Relates, and sets the value of the edge; see quern_entity_relate_with. */
+    template <typename T> result relate(quern_relation relation, quern_entity target, const T &value) const
+    {
+        return check(quern_entity_relate_with(world_, entity_, relation, target, &value));
+    }
+    /** Sets the value of an edge; see quern_entity_set_edge_value. */
+    template <typename T>
+    result set_edge_value(quern_relation relation, quern_entity target, const T &value) const
+    {
+        return check(quern_entity_set_edge_value(world_, entity_, relation, target, &value));
+    }
+    /** Returns the value of the edge to a target, or the element in a relation with quern::many; nullptr if there is no such
+     * edge. See quern_entity_edge_value. */
+    template <typename T> const T *edge_value(quern_relation relation, quern_entity target) const
+    {
+        return static_cast<const T *>(quern_entity_edge_value(world_, entity_, relation, target));
+    }
     /** Removes all targets; see quern_entity_unrelate. */
     result unrelate(quern_relation relation) const
     {

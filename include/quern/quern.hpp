@@ -526,6 +526,12 @@ class entity_commands {
     entity_commands set_enabled(bool enabled) const;
     /** Sets the target in a relation, or adds one. */
     entity_commands relate(quern_relation relation, quern_entity target) const;
+    /** Sets the target in a relation, or adds one, with the value of the edge. */
+    template <typename T>
+    entity_commands relate(quern_relation relation, quern_entity target, const T &value) const;
+    /** Sets the value of the edge to a target. */
+    template <typename T>
+    entity_commands set_edge_value(quern_relation relation, quern_entity target, const T &value) const;
     /** Removes all targets in a relation. */
     entity_commands unrelate(quern_relation relation) const;
     /** Removes one target in a relation. */
@@ -601,6 +607,19 @@ class commands {
     quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
     {
         return quern::check(quern_commands_relate(recorder_, source, relation, target));
+    }
+    /** Records that a source is related, with the value of the edge; see quern_commands_relate_with. */
+    template <typename T>
+    quern_result relate(quern_entity source, quern_relation relation, quern_entity target, const T &value)
+    {
+        return quern::check(quern_commands_relate_with(recorder_, source, relation, target, &value));
+    }
+    /** Records that the value of an edge is set; see quern_commands_set_edge_value. */
+    template <typename T>
+    quern_result set_edge_value(quern_entity source, quern_relation relation, quern_entity target,
+                                const T &value)
+    {
+        return quern::check(quern_commands_set_edge_value(recorder_, source, relation, target, &value));
     }
     /** Records that all targets of a source are removed; see quern_commands_unrelate. */
     quern_result unrelate(quern_entity source, quern_relation relation)
@@ -808,6 +827,19 @@ inline entity_commands entity_commands::relate(quern_relation relation, quern_en
     (void)commands(recorder_).relate(entity_, relation, target);
     return *this;
 }
+template <typename T>
+entity_commands entity_commands::relate(quern_relation relation, quern_entity target, const T &value) const
+{
+    (void)commands(recorder_).relate(entity_, relation, target, value);
+    return *this;
+}
+template <typename T>
+entity_commands entity_commands::set_edge_value(quern_relation relation, quern_entity target,
+                                                const T &value) const
+{
+    (void)commands(recorder_).set_edge_value(entity_, relation, target, value);
+    return *this;
+}
 inline entity_commands entity_commands::unrelate(quern_relation relation) const
 {
     (void)commands(recorder_).unrelate(entity_, relation);
@@ -913,6 +945,13 @@ class context {
     bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
     {
         return quern_context_has_target(raw_, source, relation, target);
+    }
+    /** Returns the value of an edge, or the element in a relation with quern::many; nullptr if there is no such edge. The
+     * relation is declared as above, and the component of the values by quern::lookup; see quern_context_edge_value. */
+    template <typename T>
+    const T *edge_value(quern_entity source, quern_relation relation, quern_entity target) const
+    {
+        return static_cast<const T *>(quern_context_edge_value(raw_, source, relation, target));
     }
     /** Returns the number of sources of a target, as above; see quern_context_source_count. */
     uint32_t source_count(quern_entity target, quern_relation relation) const
@@ -2278,6 +2317,13 @@ struct levels_option {
     void apply(quern_relation_def &def) const { def.levels = true; }
 };
 inline constexpr levels_option with_levels{}; /**< The option. */
+/** Gives edges values of a component, `quern::edges_hold{app.component<Debt>()}`; see quern_relation_def.value. */
+struct edges_hold {
+    quern_component
+        value; /**< The component. With quern::many, its one field is a quern::list with the elements. */
+    /** Sets the member of the definition. */
+    void apply(quern_relation_def &def) const { def.value = value; }
+};
 /** What happens to a source when its target is destroyed. */
 struct on_target_destroyed {
     quern_target_policy policy; /**< The policy. */
@@ -2616,6 +2662,27 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return check(quern_entity_relate(raw_, source, relation, target));
     }
+    /** Relates, and sets the value of the edge; see quern_entity_relate_with. */
+    template <typename T>
+    QUERN__CPP_NODISCARD quern_result relate(quern_entity source, quern_relation relation,
+                                             quern_entity target, const T &value)
+    {
+        return check(quern_entity_relate_with(raw_, source, relation, target, &value));
+    }
+    /** Sets the value of an edge; see quern_entity_set_edge_value. */
+    template <typename T>
+    QUERN__CPP_NODISCARD quern_result set_edge_value(quern_entity source, quern_relation relation,
+                                                     quern_entity target, const T &value)
+    {
+        return check(quern_entity_set_edge_value(raw_, source, relation, target, &value));
+    }
+    /** Returns the value of an edge, or the element in a relation with quern::many; nullptr if there is no such edge. See
+     * quern_entity_edge_value. */
+    template <typename T>
+    const T *edge_value(quern_entity source, quern_relation relation, quern_entity target) const
+    {
+        return static_cast<const T *>(quern_entity_edge_value(raw_, source, relation, target));
+    }
     /** Removes all targets of a source; see quern_entity_unrelate. */
     QUERN__CPP_NODISCARD quern_result unrelate(quern_entity source, quern_relation relation)
     {
@@ -2647,13 +2714,13 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             call(source.handle());
     }
     /** Registers a relation by its name and options: quern::many, quern::ordered, quern::with_levels,
-     * quern::on_target_destroyed. Null on failure. */
+     * quern::on_target_destroyed, quern::edges_hold. Null on failure. */
     template <typename... Options> quern_relation relation(const char *name, const Options &...options)
     {
         static_assert(
             (detail::is_relation_option<Options> && ... && true),
-            "quern: the options of relations are quern::many, quern::ordered, quern::with_levels and "
-            "quern::on_target_destroyed");
+            "quern: the options of relations are quern::many, quern::ordered, quern::with_levels, "
+            "quern::on_target_destroyed and quern::edges_hold");
         quern_relation_def def{};
         def.name = name;
         if constexpr ((detail::is_relation_option<Options> && ... && true)) (options.apply(def), ...);
@@ -3277,6 +3344,19 @@ class app : public world {
     quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
     {
         return world::relate(source, relation, target);
+    }
+    /** See quern::world::relate. */
+    template <typename T>
+    quern_result relate(quern_entity source, quern_relation relation, quern_entity target, const T &value)
+    {
+        return world::relate(source, relation, target, value);
+    }
+    /** See quern::world::set_edge_value. */
+    template <typename T>
+    quern_result set_edge_value(quern_entity source, quern_relation relation, quern_entity target,
+                                const T &value)
+    {
+        return world::set_edge_value(source, relation, target, value);
     }
     /** See quern::world::unrelate. */
     quern_result unrelate(quern_entity source, quern_relation relation)

@@ -86,6 +86,7 @@ typedef struct quern_type_info {
     uint32_t required_count;         /**< Number of these. */
     bool can_disable;                /**< Whether the component can be disabled. */
     bool row_changes;                /**< Whether change filters on the component select single rows. */
+    quern_relation edges_of; /**< Relation of which edges have the component as value; otherwise null. */
     /** Whether the component belongs to a relation. Relating and unrelating changes its value. */
     bool is_relation;
     /** Whether the world maintains the component itself. Of such components, only those of relations can

@@ -24,6 +24,10 @@
  * to QUERN_MAX_RELATION_LEVEL, which also contains all deeper entities. Relating an entity costs a move to
  * another archetype for this entity, and for each entity below it that changes its level.
  *
+ * Each edge of a relation, a pair of source and target, may have a value (`value` of the definition): a debt,
+ * a strength, the offset of a child. It is a component of the source that the world adds and removes with the
+ * target, so queries and systems read and write it like any other.
+ *
  * When a target is destroyed, the policy of the relation decides what happens to its sources. A call that
  * destroys entities either does all of it or nothing. Sources are destroyed before their targets: in the
  * reverse order of a breadth-first traversal from the entities that the call names.
@@ -37,6 +41,7 @@
 #include <quern/base.h>
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/list.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,6 +73,12 @@ typedef struct quern_relation_def {
     bool ordered QUERN__ZERO;
     /** Whether a source may have several targets. Excludes `levels` and `ordered`. */
     bool many QUERN__ZERO;
+    /** Component with the values of edges; null: edges have no values. No entity may have it yet. From then
+     * on, a source has it as long as it has a target, and only relating adds it. With one target per source,
+     * it is the value of the edge, of any type. With `many`, its one field is a list of structs, one per edge
+     * in the order of targets, of which the first member is a quern_entity, the target; it has neither a
+     * default value nor hooks of its own. */
+    quern_component value QUERN__ZERO;
 } quern_relation_def;
 
 /** Registers a relation and its component. Registering the same name with the same definition again returns
@@ -98,6 +109,10 @@ static inline quern_component quern_relation_component(quern_relation relation)
     quern_component component = {relation.bits};
     return component;
 }
+
+/** Returns the component with the values of edges, `value` of the definition; null if edges have none. Threads:
+ * any, while no thread registers. */
+QUERN_API quern_component quern_relation_value(const quern_world *world, quern_relation relation);
 
 /** Returns whether the handle is null. */
 static inline bool quern_relation_is_null(quern_relation relation)
@@ -151,6 +166,38 @@ QUERN_API quern_result quern_entity_unrelate_from(quern_world *world, quern_enti
  * source has no target). */
 QUERN_API quern_result quern_entity_move_before(quern_world *world, quern_entity source,
                                                 quern_relation relation, quern_entity before);
+
+/* ------------------------------------------------------------------------------------ values of edges */
+
+/* An edge begins with the value that relating gives it, otherwise with the default value of the component, or
+ * with zero bytes in a relation with `many`. Relating to the same target again keeps the value; relating to
+ * another target makes a new edge. `value` below is of the type of the component. With `many` it is an element
+ * of the list instead, and its target member is ignored when it is read. */
+
+/** Relates like quern_entity_relate, and sets the value of the edge, also of an existing one. The value is
+ * copied. Further errors: INVALID_ARGUMENT (edges of the relation have no values), PROVISIONAL_ENTITY. */
+QUERN_API quern_result quern_entity_relate_with(quern_world *world, quern_entity source,
+                                                quern_relation relation, quern_entity target,
+                                                const void *value);
+
+/** Sets the value of an edge. The value is copied. O(log n) in a relation with `many`, but O(n) if a saved
+ * state shares the values of the source. Further errors: COMPONENT_ABSENT (the source does not have this
+ * target), INVALID_ARGUMENT (edges of the relation have no values), PROVISIONAL_ENTITY. */
+QUERN_API quern_result quern_entity_set_edge_value(quern_world *world, quern_entity source,
+                                                   quern_relation relation, quern_entity target,
+                                                   const void *value);
+
+/** Returns the value of an edge for reading, until the world changes; NULL if the source does not have the
+ * target, and, with a message, if edges of the relation have no values. O(log n) in a relation with `many`. */
+QUERN_API const void *quern_entity_edge_value(const quern_world *world, quern_entity source,
+                                              quern_relation relation, quern_entity target);
+
+/** Returns the index of a target's element in a list with values of edges of a relation with `many`, such as a
+ * system reads by a term; the number of elements if there is none, or if `list` is NULL. element_bytes: size of an
+ * element. O(log n). Change the other members of elements, but neither their targets nor their number, which
+ * quern_world_validate reports. Threads: as reading the list. */
+QUERN_API uint32_t quern_edge_values_find(const quern_list *list, uint32_t element_bytes,
+                                          quern_entity target);
 
 /* ------------------------------------------------------------------------------------------- looking */
 

@@ -614,6 +614,27 @@ uint32_t quern_context_list_sources(quern_context *context, quern_entity target,
                                __func__);
 }
 
+const void *quern_context_edge_value(quern_context *context, quern_entity source, quern_relation relation,
+                                     quern_entity target)
+{
+    const quern__related of = inside(context, source, relation, __func__);
+    if (of.relation == NULL) return NULL;
+    if (!quern__relation_has_values(of.relation)) {
+        if (!quern__scope_count_repeated(&context->scope))
+            quern__refuse(
+                &context->scope, QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: system '%s' asked for the value of an edge of relation '%s': its edges have "
+                "none: register it with a component as 'value'",
+                __func__, context->system->name, quern__relation_name(of.storage, of.relation));
+        return NULL;
+    }
+    uint32_t index;
+    const quern_component values =
+        quern__component_handle(&of.storage->components, of.relation->value_index);
+    if (find_declared(context, source, values, __func__, &index) == NULL) return NULL;
+    return quern__read_edge_value(of, target, __func__);
+}
+
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 {
     if (is_foreign(context, __func__)) return false;

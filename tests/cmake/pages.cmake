@@ -69,7 +69,7 @@ quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game
 quern_add_quotes(quotes_example reactions examples/pages/reactions.c examples/reactions.c)
 quern_add_quotes(quotes_example reflection examples/pages/reflection.c examples/inspect.c)
 quern_add_quotes(quotes_example replays examples/pages/replays.c examples/rollback.c)
-quern_add_quotes(quotes_kit relations examples/pages/relations.c examples/likes.c kit)
+quern_add_quotes(quotes_kit relations examples/pages/relations.c examples/pages/edge_values.c examples/likes.c kit)
 
 # quern_add_output(EXAMPLE PAGE): tests that docs/PAGE.md shows the whole output of the example.
 function(quern_add_output example page)
@@ -82,6 +82,7 @@ foreach(page archives commands entities events history lists prefabs queries rea
              toggles)
   quern_add_output(page_${page} ${page})
 endforeach()
+quern_add_output(page_edge_values relations)
 quern_add_output(page_prefab_json kit)
 quern_add_output(page_transforms kit)
 quern_add_output(changes_example changes)

@@ -41,7 +41,7 @@ quern_add_example(how_flow "" "frame 0: menu, 0 miners" "frame 90: playing, 3 mi
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")
 quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'Place'\n")
 quern_add_example(how_trees "" "^the sword is at 0, then behind 'belt'\nlevels below the hero: 3\n1 items, 73.5 kg in all\n"
-                  "1 entities, 1 entities, " "rattling below 2 kg\n" "a fan of 1 leaves one, which likes back: yes\n"
+                  "1 entities, 1 entities, " "rattling below 2 kg\n" "the crate takes 0.375 of the cart\n" "a fan of 1 leaves one, which likes back: yes\n"
                   "the fan likes 1, 'likes' is no hierarchy\n$")
 quern_add_example(how_share "" "^loops: 2\nloops: 1, volume 0.2\nloops: 0\npressed list\npressed window\norc 0 at 5\norc 1 at 12\n$")
 quern_add_example(how_rows "" "^best two: 705\n50 cells are hot\n8 sparks, the first of 50\nall scores: 4430\n"

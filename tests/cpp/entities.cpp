@@ -152,6 +152,43 @@ void entities_have_targets()
         EXPECT(fruit == quern::null);
 }
 
+void edges_have_values()
+{
+    quern::app app;
+    const quern_component title = app.component<Title>();
+    const quern_relation calls = app.relation("calls", quern::edges_hold{title});
+    static quern_relation called;
+    static quern_entity bee_handle;
+    called = calls;
+    const auto bee = app.create(), queen = app.create(), drone = app.create();
+    bee_handle = bee;
+    bee.relate(calls, queen, Title{"majesty"});
+    EXPECT(bee.edge_value<Title>(calls, queen)->text == "majesty" && bee.get<Title>().text == "majesty");
+    EXPECT(bee.edge_value<Title>(calls, drone) == nullptr &&
+           app.edge_value<Title>(bee, calls, queen) != nullptr);
+    bee.set_edge_value(calls, queen, Title{"highness"});
+    app.add("praise", [](Title &each) { each.text += "!"; });
+    app.add_once(
+        "name",
+        [](quern::context context) {
+            EXPECT(context.edge_value<Title>(bee_handle, called, context.target(bee_handle, called)) !=
+                   nullptr);
+            const quern_entity target = context.target(bee_handle, called);
+            (void)context.commands().set_edge_value(bee_handle, called, target, Title{"ma'am"});
+            context.commands().create().relate(called, target, Title{"sire"}).set_name("page");
+        },
+        quern::reads_relation{calls}, quern::lookup<Title>{});
+    app.run(1);
+    EXPECT(bee.get<Title>().text == "ma'am" &&
+           app.find("page").edge_value<Title>(calls, queen)->text == "sire");
+    bee.relate(calls, drone);
+    EXPECT(bee.get<Title>().text == "none");
+    EXPECT(app.relate(bee, calls, queen, Title{"queen"}) == QUERN_OK &&
+           app.set_edge_value(bee, calls, queen, Title{"my queen"}) == QUERN_OK);
+    bee.unrelate(calls);
+    EXPECT(!bee.has<Title>());
+}
+
 /* The body of a loop over sources may take the current one away. */
 void loops_go_on_without_the_current_entity()
 {
@@ -415,6 +452,7 @@ int main(int argc, char **argv)
     results_of_worlds_are_read();
     entities_have_names_and_parents();
     entities_have_targets();
+    edges_have_values();
     loops_go_on_without_the_current_entity();
     entities_are_compared_and_hashed();
     commands_are_chained();

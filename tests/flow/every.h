@@ -69,6 +69,22 @@ typedef struct every_list {
     quern_string text;
 } every_list;
 
+/* An element of the values of edges in a relation with many targets. */
+typedef struct every_edge {
+    quern_entity target;
+    uint64_t value;
+} every_edge;
+
+typedef struct every_edges {
+    QUERN_LIST(every_edge) list;
+} every_edges;
+
+/* Whether edges of a relation have values. */
+static inline bool every_has_values(uint32_t relation)
+{
+    return relation == 1 || relation == 4;
+}
+
 /* Changes a value to the one that follows from a word: 0 gives empty lists. */
 void every_list_write(every_list *value, uint64_t word);
 
@@ -103,6 +119,7 @@ typedef enum every_feature {
     EVERY_USES_REFUSAL,
     EVERY_USES_RING,
     EVERY_USES_EDGES,
+    EVERY_USES_EDGE_VALUE,
     EVERY_USES_NAME,
     EVERY_USES_ACCUMULATE,
     EVERY_USES_VIEW_COMMAND,
@@ -159,6 +176,7 @@ typedef enum every_kind {
     EVERY_SWITCH, /* a tree */
     EVERY_RELATE,
     EVERY_UNRELATE,
+    EVERY_SET_EDGE, /* the value of an edge */
     EVERY_UNRELATE_FROM,
     EVERY_RENAME,
     EVERY_ACCUMULATE,
@@ -189,6 +207,7 @@ typedef struct every_change {
     uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN */
     quern_entity members[EVERY_MEMBERS]; /* their handles */
     uint64_t words[EVERY_WORDS];
+    uint64_t edge_value; /* of EVERY_SET_EDGE; of EVERY_RELATE: 0 for none */
     uint64_t features;
 } every_change;
 
@@ -230,7 +249,8 @@ typedef struct every_entity {
     every_values now;
     every_values kept; /* the effect of all commands but removes */
     int targets[EVERY_SINGLES];
-    int64_t ranks[EVERY_SINGLES]; /* among siblings, ascending */
+    int64_t ranks[EVERY_SINGLES];        /* among siblings, ascending */
+    uint64_t edge_values[EVERY_SINGLES]; /* of the edge to the target */
     char name[4];
     bool is_added[EVERY_REACTIONS], is_set[EVERY_REACTIONS]; /* what a reaction has not seen */
     uint64_t olds[EVERY_REACTIONS][2];                       /* the first words of the old value */
@@ -334,6 +354,7 @@ void every_model_count_pairs(uint64_t frame_features);
 typedef struct every_handles {
     quern_component types[EVERY_TYPES];
     quern_relation relations[EVERY_RELATIONS];
+    quern_component edge_values[EVERY_RELATIONS]; /* null: edges have no values */
 } every_handles;
 
 void every_register(quern_world *into, every_handles *handles);

@@ -46,59 +46,15 @@ const quern_relation_def every_relations[EVERY_RELATIONS] = {
 const uint64_t every_default[2] = {41, 42};
 
 const char *const every_feature_names[EVERY_FEATURES] = {
-    "set",
-    "add",
-    "remove",
-    "required",
-    "default",
-    "link",
-    "hooks",
-    "list",
-    "toggle",
-    "switch",
-    "off tag",
-    "create",
-    "create many",
-    "destroy",
-    "spawn",
-    "spawn changed",
-    "parent",
-    "levels",
-    "refusal",
-    "ring",
-    "edges",
-    "name",
-    "accumulate",
-    "view command",
-    "immediate",
-    "bulk",
-    "world commands",
-    "parallel query",
-    "event",
-    "mark",
-    "place",
-    "by level",
-    "target term",
-    "added",
-    "setting",
-    "old",
-    "removed",
-    "up",
-    "filter",
-    "row write",
-    "lookup",
-    "further query",
-    "order",
-    "index",
-    "looks",
-    "history",
-    "delta",
-    "archive",
-    "session",
-    "json",
-    "replaced system",
-    "new system",
-    "replaced reaction",
+    "set",           "add",       "remove",   "required",        "default",        "link",
+    "hooks",         "list",      "toggle",   "switch",          "off tag",        "create",
+    "create many",   "destroy",   "spawn",    "spawn changed",   "parent",         "levels",
+    "refusal",       "ring",      "edges",    "edge value",      "name",           "accumulate",
+    "view command",  "immediate", "bulk",     "world commands",  "parallel query", "event",
+    "mark",          "place",     "by level", "target term",     "added",          "setting",
+    "old",           "removed",   "up",       "filter",          "row write",      "lookup",
+    "further query", "order",     "index",    "looks",           "history",        "delta",
+    "archive",       "session",   "json",     "replaced system", "new system",     "replaced reaction",
     "new reaction",
 };
 
@@ -115,6 +71,7 @@ enum {
 typedef struct edge {
     uint32_t relation;
     int source, target;
+    uint64_t value;
 } edge;
 
 typedef struct event {
@@ -135,6 +92,7 @@ typedef struct prefab {
     bool is_through[EVERY_MEMBERS];
     int targets[EVERY_MEMBERS][EVERY_SINGLES]; /* MEMBER + number, if it is a member */
     int64_t ranks[EVERY_MEMBERS][EVERY_SINGLES];
+    uint64_t edge_values[EVERY_MEMBERS][EVERY_SINGLES];
     char names[EVERY_MEMBERS][4];
     uint32_t edge_count;
     edge edges[16]; /* source: a member; target like targets */
@@ -396,12 +354,30 @@ static void relate(int source, uint32_t relation, int target)
     if (relation >= EVERY_SINGLES) {
         if (find_edge(relation, source, target) < it->edge_count) return;
         cr_assert_lt(it->edge_count, (uint32_t)MAX_EDGES);
-        it->edges[it->edge_count++] = (edge){relation, source, target};
+        it->edges[it->edge_count++] = (edge){relation, source, target, 0};
     } else if (entity->targets[relation] != target) {
         entity->targets[relation] = target;
+        entity->edge_values[relation] = 0;
         entity->ranks[relation] =
             every_relations[relation].ordered ? ++it->highest_rank : --it->lowest_rank;
     }
+}
+
+static bool has_edge(uint32_t relation, int source, int target)
+{
+    if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
+    return relation < EVERY_SINGLES ? it->entities[source].targets[relation] == target
+                                    : find_edge(relation, source, target) < it->edge_count;
+}
+
+/* Sets the value of an edge, if it exists and edges of the relation have values. */
+static void set_edge_value(uint32_t relation, int source, int target, uint64_t value)
+{
+    if (!every_has_values(relation) || !has_edge(relation, source, target)) return;
+    if (relation < EVERY_SINGLES)
+        it->entities[source].edge_values[relation] = value;
+    else
+        it->edges[find_edge(relation, source, target)].value = value;
 }
 
 static void remove_edges(uint32_t relation, int source, int target)
@@ -671,12 +647,16 @@ static void spawn(const every_change *change)
     for (uint32_t r = 0; r < EVERY_SINGLES; r++)
         for (uint32_t m = 0; m < from->member_count; m++) {
             const int target = member_or(from->targets[m][r], members);
-            if (target != EVERY_NONE && it->entities[target].is_alive) relate(members[m], r, target);
+            if (target == EVERY_NONE || !it->entities[target].is_alive) continue;
+            relate(members[m], r, target);
+            set_edge_value(r, members[m], target, from->edge_values[m][r]);
         }
     for (uint32_t i = 0; i < from->edge_count; i++) {
         const int target = member_or(from->edges[i].target, members);
-        if (it->entities[target].is_alive)
-            relate(members[from->edges[i].source], from->edges[i].relation, target);
+        if (!it->entities[target].is_alive) continue;
+        relate(members[from->edges[i].source], from->edges[i].relation, target);
+        set_edge_value(from->edges[i].relation, members[from->edges[i].source], target,
+                       from->edges[i].value);
     }
     const int parent =
         quern_entity_is_null(change->target) ? EVERY_NONE : must_resolve(change->target, change->stream);
@@ -722,7 +702,12 @@ static void apply_to(const every_change *change, int entity)
         switch_tree(entity, change->enabled);
         break;
     case EVERY_RELATE:
-        if (can_relate(entity, change->relation, target)) relate(entity, change->relation, target);
+        if (!can_relate(entity, change->relation, target)) break;
+        relate(entity, change->relation, target);
+        if (change->edge_value != 0) set_edge_value(change->relation, entity, target, change->edge_value);
+        break;
+    case EVERY_SET_EDGE:
+        set_edge_value(change->relation, entity, target, change->edge_value);
         break;
     case EVERY_UNRELATE:
         if (can_unrelate(entity, change->relation)) unrelate(entity, change->relation, EVERY_NONE);
@@ -886,6 +871,8 @@ static bool can_make(const every_change *change)
         return every_has(at->now.set, change->type);
     case EVERY_RELATE:
         return can_relate(entity, change->relation, target);
+    case EVERY_SET_EDGE:
+        return has_edge(change->relation, entity, target);
     case EVERY_UNRELATE:
         return has_target(change->relation, entity) && can_unrelate(entity, change->relation);
     case EVERY_UNRELATE_FROM:
@@ -969,11 +956,13 @@ void every_model_capture(uint32_t number, quern_entity root, const char *const *
             to->targets[m][r] = entity->targets[r] == EVERY_NONE || (m == 0 && r == 0)
                                     ? EVERY_NONE
                                     : member_of(members, count, entity->targets[r]);
+            to->edge_values[m][r] = entity->edge_values[r];
         }
         for (uint32_t i = 0; i < it->edge_count; i++)
             if (it->edges[i].source == members[m])
                 to->edges[to->edge_count++] =
-                    (edge){it->edges[i].relation, (int)m, member_of(members, count, it->edges[i].target)};
+                    (edge){it->edges[i].relation, (int)m, member_of(members, count, it->edges[i].target),
+                           it->edges[i].value};
     }
 }
 
@@ -1464,6 +1453,18 @@ static void compare_siblings(const quern_world *world, quern_relation relation, 
     cr_assert(quern_entity_is_null(actual));
 }
 
+static void compare_edge_value(const quern_world *world, const every_handles *in, uint32_t i)
+{
+    const edge *expected = &it->edges[i];
+    const every_edge *found = quern_entity_edge_value(
+        world, handles[expected->source], in->relations[expected->relation], handles[expected->target]);
+    cr_assert_not_null(found);
+    cr_assert_eq(found->target.bits, handles[expected->target].bits);
+    cr_assert_eq(found->value, expected->value, "value of an edge of the entity with id %llx in '%s'",
+                 (unsigned long long)it->entities[expected->source].id,
+                 every_relations[expected->relation].name);
+}
+
 static void compare_relations(const quern_world *world, const every_handles *in,
                               const every_comparison *comparison)
 {
@@ -1478,6 +1479,7 @@ static void compare_relations(const quern_world *world, const every_handles *in,
                 source_counts[it->edges[i].target]++;
                 cr_assert(quern_entity_has_target(world, handles[it->edges[i].source], in->relations[r],
                                                   handles[it->edges[i].target]));
+                if (every_has_values(r)) compare_edge_value(world, in, i);
             }
         for (int i = 0; i < it->entity_count; i++) {
             const every_entity *entity = &it->entities[i];
@@ -1494,6 +1496,11 @@ static void compare_relations(const quern_world *world, const every_handles *in,
             cr_assert_eq(quern_entity_target(world, handles[i], in->relations[r]).bits, expected.bits,
                          "target of the entity with id %llx in '%s'", (unsigned long long)entity->id,
                          every_relations[r].name);
+            if (every_has_values(r) && entity->targets[r] != EVERY_NONE)
+                cr_assert_eq(*(const uint64_t *)quern_entity_edge_value(world, handles[i], in->relations[r],
+                                                                        expected),
+                             entity->edge_values[r], "value of the edge of the entity with id %llx in '%s'",
+                             (unsigned long long)entity->id, every_relations[r].name);
             if (source_counts[i] > 0 && !comparison->ignores_order)
                 compare_siblings(world, in->relations[r], r, i);
         }

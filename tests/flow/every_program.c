@@ -107,6 +107,24 @@ void every_check_outside(void)
     }
 }
 
+/* Registers a relation, and a component for the values of its edges if they have some. */
+static void register_relation(quern_world *into, uint32_t r, every_handles *handles)
+{
+    quern_relation_def def = every_relations[r];
+    const quern_component_def one = {.name = "value of home",
+                                     .size_bytes = 8,
+                                     .alignment_bytes = 8,
+                                     .fields = {{.name = "value", .type = QUERN_FIELD_U64}}};
+    const quern_component_def many = {
+        QUERN_TYPE(every_edges),
+        .fields = {QUERN_LIST_FIELD(every_edges, list, every_edge, target, value)}};
+    handles->edge_values[r] = (quern_component){0};
+    if (every_has_values(r))
+        must(quern_component_register(into, def.many ? &many : &one, &handles->edge_values[r]));
+    def.value = handles->edge_values[r];
+    must(quern_relation_register(into, &def, &handles->relations[r]));
+}
+
 void every_register(quern_world *into, every_handles *handles)
 {
     const quern_field numbers =
@@ -151,7 +169,7 @@ void every_register(quern_world *into, every_handles *handles)
     }
     handles->relations[0] = quern_world_parent(into);
     for (uint32_t r = 1; r < EVERY_RELATIONS; r++)
-        must(quern_relation_register(into, &every_relations[r], &handles->relations[r]));
+        register_relation(into, r, handles);
 }
 
 uint64_t every_mix(uint64_t x)
@@ -272,12 +290,20 @@ static quern_result spawn(const actor *by, every_change *change)
     return result;
 }
 
+/* Returns the value of the edge that a change sets, as calls take it. */
+static const void *edge_value_of(const every_change *change, every_edge *room)
+{
+    *room = (every_edge){.value = change->edge_value};
+    return change->relation < EVERY_SINGLES ? (const void *)&room->value : room;
+}
+
 static quern_result change_now(const actor *by, every_change *change)
 {
     const quern_entity entity = change->entity;
     const quern_component type = every.types.types[change->type];
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     value_room room;
+    every_edge edge;
     quern_result result = QUERN_OK;
     switch (change->kind) {
     case EVERY_CREATE:
@@ -307,7 +333,13 @@ static quern_result change_now(const actor *by, every_change *change)
     case EVERY_SWITCH:
         return quern_entity_set_enabled(every.world, entity, change->enabled);
     case EVERY_RELATE:
+        if (change->edge_value != 0)
+            return quern_entity_relate_with(every.world, entity, relation, change->target,
+                                            edge_value_of(change, &edge));
         return quern_entity_relate(every.world, entity, relation, change->target);
+    case EVERY_SET_EDGE:
+        return quern_entity_set_edge_value(every.world, entity, relation, change->target,
+                                           edge_value_of(change, &edge));
     case EVERY_UNRELATE:
         return quern_entity_unrelate(every.world, entity, relation);
     case EVERY_UNRELATE_FROM:
@@ -332,6 +364,7 @@ static quern_result record(const actor *by, every_change *change)
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     const quern_combine combines[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX};
     value_room room;
+    every_edge edge;
     quern_result result = QUERN_OK;
     switch (change->kind) {
     case EVERY_CREATE:
@@ -355,7 +388,13 @@ static quern_result record(const actor *by, every_change *change)
         return quern_commands_set_component_enabled(by->commands, entity, type, change->enabled);
     case EVERY_SWITCH:
         return quern_commands_set_enabled(by->commands, entity, change->enabled);
+    case EVERY_SET_EDGE:
+        return quern_commands_set_edge_value(by->commands, entity, relation, change->target,
+                                             edge_value_of(change, &edge));
     case EVERY_RELATE:
+        if (change->edge_value != 0)
+            return quern_commands_relate_with(by->commands, entity, relation, change->target,
+                                              edge_value_of(change, &edge));
         if (change->relation < EVERY_SINGLES && change->has_value)
             return quern_commands_set(by->commands, entity, quern_relation_component(relation),
                                       &change->target);
@@ -386,10 +425,11 @@ static quern_result record(const actor *by, every_change *change)
 static uint64_t feature_of(const every_change *change)
 {
     static const every_feature of_kinds[] = {
-        EVERY_USES_CREATE, EVERY_USES_DESTROY, EVERY_USES_ADD,         EVERY_USES_SET,
-        EVERY_USES_REMOVE, EVERY_USES_TOGGLE,  EVERY_USES_TREE_SWITCH, EVERY_USES_PARENT,
-        EVERY_USES_PARENT, EVERY_USES_PARENT,  EVERY_USES_NAME,        EVERY_USES_ACCUMULATE,
-        EVERY_USES_SPAWN,  EVERY_USES_EVENT,   EVERY_USES_MARK,        EVERY_USES_PLACE,
+        EVERY_USES_CREATE,     EVERY_USES_DESTROY, EVERY_USES_ADD,         EVERY_USES_SET,
+        EVERY_USES_REMOVE,     EVERY_USES_TOGGLE,  EVERY_USES_TREE_SWITCH, EVERY_USES_PARENT,
+        EVERY_USES_PARENT,     EVERY_USES_PARENT,  EVERY_USES_PARENT,      EVERY_USES_NAME,
+        EVERY_USES_ACCUMULATE, EVERY_USES_SPAWN,   EVERY_USES_EVENT,       EVERY_USES_MARK,
+        EVERY_USES_PLACE,
     };
     static const every_feature of_relations[EVERY_RELATIONS] = {EVERY_USES_PARENT,  EVERY_USES_LEVELS,
                                                                 EVERY_USES_REFUSAL, EVERY_USES_RING,
@@ -398,7 +438,8 @@ static uint64_t feature_of(const every_change *change)
     if (change->looks) features |= every_bit(EVERY_USES_LOOKS);
     const uint32_t set = change->kind == EVERY_CREATE ? change->set : BIT(change->type);
     if (change->kind >= EVERY_RELATE && change->kind <= EVERY_UNRELATE_FROM)
-        return every_bit(of_relations[change->relation]);
+        return every_bit(of_relations[change->relation]) |
+               (change->edge_value != 0 ? every_bit(EVERY_USES_EDGE_VALUE) : 0);
     if (change->kind == EVERY_CREATE && change->relation > 0)
         features |= every_bit(of_relations[change->relation - 1]);
     if (change->kind == EVERY_SPAWN && !quern_entity_is_null(change->target))
@@ -547,6 +588,12 @@ static void draw_relation(actor *by, quern_entity entity)
     const uint32_t kind = random_below(&by->random, 10);
     change.kind = kind < 6 ? EVERY_RELATE : kind < 8 ? EVERY_UNRELATE : EVERY_UNRELATE_FROM;
     change.has_value = random_chance(&by->random, 20);
+    if (every_has_values(change.relation) && kind < 8) {
+        if (kind >= 4) change.kind = EVERY_SET_EDGE;
+        if (kind >= 2) change.edge_value = 1 + random_below(&by->random, 1000);
+        if (kind >= 4 && random_chance(&by->random, 20)) change.kind = EVERY_UNRELATE;
+        if (change.kind == EVERY_UNRELATE) change.edge_value = 0;
+    }
     if (quern_entity_equal(change.target, entity)) return;
     make(by, change);
 }

@@ -621,11 +621,10 @@ const void *quern_context_edge_value(quern_context *context, quern_entity source
     if (of.relation == NULL) return NULL;
     if (!quern__relation_has_values(of.relation)) {
         if (!quern__scope_count_repeated(&context->scope))
-            quern__refuse(
-                &context->scope, QUERN_ERROR_INVALID_ARGUMENT,
-                "%s: system '%s' asked for the value of an edge of relation '%s': its edges have "
-                "none: register it with a component as 'value'",
-                __func__, context->system->name, quern__relation_name(of.storage, of.relation));
+            quern__refuse(&context->scope, QUERN_ERROR_INVALID_ARGUMENT,
+                          "%s: system '%s' asked for the value of an edge of relation '%s': its edges have "
+                          "none: register it with a component as 'value'",
+                          __func__, context->system->name, quern__relation_name(of.storage, of.relation));
         return NULL;
     }
     uint32_t index;

@@ -3284,6 +3284,36 @@ class app : public world {
     quern::schedule schedule_; /* destroyed first */
 };
 
+/** @cond internal */
+namespace detail {
+
+/* The systems that an object of the kit has added to an app. They refer to the object, so they end with it. */
+class app_systems {
+  public:
+    app_systems() = default;
+    app_systems(const app_systems &) = delete;
+    app_systems &operator=(const app_systems &) = delete;
+    ~app_systems()
+    {
+        for (const quern_system system : systems_)
+            (void)quern_schedule_remove_system(schedule_, system);
+    }
+    /* Notes a system by its name, if the schedule has it. */
+    void note(quern_schedule *schedule, const char *name)
+    {
+        const quern_system system = quern_schedule_find_system(schedule, name);
+        schedule_ = schedule;
+        if (system.bits != 0) systems_.push_back(system);
+    }
+
+  private:
+    quern_schedule *schedule_ = nullptr;
+    std::vector<quern_system> systems_;
+};
+
+} // namespace detail
+/** @endcond */
+
 /* --------------------------------------------------------------------------------------------- query */
 
 } // namespace quern

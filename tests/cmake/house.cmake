@@ -14,8 +14,10 @@ if(CMAKE_CXX_COMPILER)
 else()
   set(header_suffixes c)
 endif()
-set(quern_kit_headers include/quern/kit/angle.h include/quern/kit/grid.h include/quern/kit/json.h include/quern/kit/live.h
-                      include/quern/kit/live.hpp include/quern/kit/random.h include/quern/kit/transform.h)
+set(quern_kit_headers
+    include/quern/kit/angle.h include/quern/kit/grid.h include/quern/kit/grid.hpp include/quern/kit/json.h
+    include/quern/kit/live.h include/quern/kit/live.hpp include/quern/kit/netplay.h include/quern/kit/random.h
+    include/quern/kit/transform.h include/quern/kit/transform.hpp)
 if(TARGET quern_inspect)
   list(APPEND quern_kit_headers include/quern/inspect.h)
 endif()
@@ -86,7 +88,7 @@ if(CMAKE_CXX_COMPILER)
   target_compile_options(cpp_words17 PRIVATE -fno-exceptions -fno-rtti)
   target_compile_definitions(cpp_words20 PRIVATE QUERN_CPP_EXCEPTIONS)
   # The headers that quern.hpp includes.
-  foreach(name entities lists loops objects tasks)
+  foreach(name entities kit lists loops objects tasks)
     foreach(standard 17 20)
       set(test cpp_${name}${standard})
       add_executable(${test} cpp/${name}.cpp)
@@ -100,6 +102,12 @@ if(CMAKE_CXX_COMPILER)
     target_compile_options(cpp_${name}17 PRIVATE -fno-exceptions -fno-rtti)
     target_compile_definitions(cpp_${name}20 PRIVATE QUERN_CPP_EXCEPTIONS)
   endforeach()
+  foreach(standard 17 20)
+    target_link_libraries(cpp_kit${standard} PRIVATE quern_grid quern_random quern_transform)
+  endforeach()
+  add_test(NAME cpp_grids_end_with_the_message COMMAND cpp_kit17 fail)
+  set_tests_properties(cpp_grids_end_with_the_message
+                       PROPERTIES PASS_REGULAR_EXPRESSION "asked to read resource 'flock' without declaring it.*ended\n$")
   # A compiler that may not assume what it assumes shows it only in optimised code.
   target_compile_options(cpp_loops17 PRIVATE -O2)
   add_test(NAME cpp_loops_end_with_the_message COMMAND cpp_loops17 fail)
@@ -203,7 +211,8 @@ set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
 list(TRANSFORM quern_public_headers REPLACE "^include/quern/" "" OUTPUT_VARIABLE quern_strict_headers)
 add_test(NAME headers_strict
          COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_strict_headers.sh ${PROJECT_SOURCE_DIR} ${quern_strict_headers}
-                 kit/angle.h kit/grid.h kit/json.h kit/live.h kit/netplay.h kit/random.h kit/transform.h)
+                 inspect.h kit/angle.h kit/grid.h kit/grid.hpp kit/json.h kit/live.h kit/live.hpp kit/netplay.h
+                 kit/random.h kit/transform.h kit/transform.hpp)
 set_tests_properties(headers_strict PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 
 if(CMAKE_CXX_COMPILER)

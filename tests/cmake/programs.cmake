@@ -90,7 +90,11 @@ quern_add_program_test(live quern_live_example $<TARGET_FILE:quern_live_example>
 quern_expect(live "\"reloads\": 5")
 quern_add_program_test(live_cpp quern_live_example $<TARGET_FILE:quern_live_example> --check --c++ --threads 3)
 quern_expect(live_cpp "\"reloads\": 5")
-foreach(name live live_cpp)
+if(NOT QUERN_SANITIZE)
+  quern_add_program_test(live_measure quern_live_example $<TARGET_FILE:quern_live_example> --measure)
+  quern_expect(live_measure "\"entities\": 100000, \"systems\": 50, " "\"reload with a component converted\": ")
+endif()
+foreach(name live live_cpp live_measure)
   if(TEST ${name} AND CMAKE_CROSSCOMPILING)
     set_tests_properties(${name} PROPERTIES DISABLED ON) # modules would need the compiler there
   endif()

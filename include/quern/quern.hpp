@@ -2714,6 +2714,20 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
 
 /* ------------------------------------------------------------------------------------------ schedule */
 
+/** @cond internal */
+namespace detail {
+
+/* The definition of a pool with this many threads. */
+inline quern_jobs_def with_threads(uint32_t thread_count)
+{
+    quern_jobs_def def{};
+    def.thread_count = thread_count;
+    return def;
+}
+
+} // namespace detail
+/** @endcond */
+
 /** Worker threads that run frames; see quern_jobs. */
 class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
   public:
@@ -2722,7 +2736,7 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     /** Creates a pool by its definition; see quern_jobs_create. */
     explicit jobs(const quern_jobs_def &def) : jobs(def, false) {}
     /** Creates a pool of this many threads. */
-    explicit jobs(uint32_t thread_count) : jobs(with_threads(thread_count)) {}
+    explicit jobs(uint32_t thread_count) : jobs(detail::with_threads(thread_count)) {}
     /** Number of threads; see quern_jobs_thread_count. */
     uint32_t thread_count() const { return quern_jobs_thread_count(raw_); }
     /** Returns the number of workers; see quern_jobs_worker_count. */
@@ -2785,12 +2799,6 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     jobs(const quern_jobs_def &def, bool ends) : owner(ends)
     {
         (void)check(quern_jobs_create(&def, &raw_));
-    }
-    static quern_jobs_def with_threads(uint32_t thread_count)
-    {
-        quern_jobs_def def{};
-        def.thread_count = thread_count;
-        return def;
     }
 };
 
@@ -3054,6 +3062,11 @@ class app : public world {
   public:
     /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
     app() : app(quern_world_def{}) {}
+    /** The same with this many threads. */
+    explicit app(uint32_t thread_count)
+        : app(quern_world_def{}, quern_schedule_def{}, detail::with_threads(thread_count))
+    {
+    }
     /** Creates the three by their definitions; see quern_world_create, quern_schedule_create and quern_jobs_create. */
     explicit app(const quern_world_def &world_def, const quern_schedule_def &schedule_def = {},
                  const quern_jobs_def &jobs_def = {})

@@ -11,6 +11,7 @@ function(quern_add_example name arguments)
 endfunction()
 
 quern_add_example(hello "" "is at 1000\n")
+quern_add_example(market 30 "^day 30: 2842 people " "with and without a save: hash e392fa27931686b2\n$")
 quern_add_example(saves "" "carried 2 entities. 'tower' comes first\n")
 quern_add_example(follow "" "^frame 1: [0-9]+ bytes, same\n" "frame 7: [0-9]+ bytes, same\nwhat aims: [0-9]+ bytes\n$")
 quern_add_example(migrate "" "^4 guards in [0-9]+ bytes\n3 guards in [0-9]+ bytes\n" "10 guards arrived\n$")

@@ -140,6 +140,38 @@ if(CMAKE_CXX_COMPILER)
                                            ${CMAKE_CURRENT_SOURCE_DIR}/docs/output.cmake)
     quern_guard_test(${target}_prints)
   endforeach()
+  # The tutorial in C++ quotes its programs, which print what the chapters show.
+  add_test(NAME tutorial_cpp_quotes_programs
+           COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${PROJECT_SOURCE_DIR}/docs/tutorial/cpp.md -DLANGUAGE=cpp
+                   -DSOURCE=${PROJECT_SOURCE_DIR}/examples/tutorial/cpp -P ${CMAKE_CURRENT_SOURCE_DIR}/docs/quote_parts.cmake)
+  foreach(chapter components commands prefabs events input threads profile rewind)
+    set(target tutorial_cpp_${chapter})
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/examples/tutorial/cpp/${chapter}.cpp)
+    quern_configure_target(${target})
+    quern_fix_floats(${target})
+    set_target_properties(${target} PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
+    target_link_libraries(${target} PRIVATE quern_grid quern_random quern_static)
+    if(chapter STREQUAL "profile")
+      add_test(NAME ${target} COMMAND ${target})
+      set_tests_properties(${target} PROPERTIES PASS_REGULAR_EXPRESSION "\nfollow +[0-9].*ship: Health.points = 9\n$")
+    else()
+      add_test(NAME ${target}_prints
+               COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${PROJECT_SOURCE_DIR}/docs/tutorial/${chapter}.md
+                       -DPROGRAM=$<TARGET_FILE:${target}> -P ${CMAKE_CURRENT_SOURCE_DIR}/docs/output.cmake)
+      quern_guard_test(${target}_prints)
+    endif()
+  endforeach()
+  # A whole game. Its hash is the same for all compilers and numbers of threads.
+  add_executable(tutorial_cpp_drift ${PROJECT_SOURCE_DIR}/examples/tutorial/cpp/drift.cpp)
+  quern_configure_target(tutorial_cpp_drift)
+  quern_fix_floats(tutorial_cpp_drift)
+  set_target_properties(tutorial_cpp_drift PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
+  target_compile_options(tutorial_cpp_drift PRIVATE ${quern_cxx_warnings} -Wpedantic -Wconversion -Wshadow)
+  target_link_libraries(tutorial_cpp_drift PRIVATE quern_grid quern_random quern_static)
+  add_test(NAME tutorial_cpp_drift COMMAND tutorial_cpp_drift --watch 300)
+  set_tests_properties(
+    tutorial_cpp_drift PROPERTIES PASS_REGULAR_EXPRESSION
+                                  "score 19, 11 rocks left\n1, 2 and 3 threads: hash 42ffe971fc37a5b3\n$")
   # The idioms of docs/coming-from-entt.md and docs/coming-from-flecs.md.
   add_executable(cpp_idioms ${PROJECT_SOURCE_DIR}/examples/cpp/idioms.cpp)
   quern_configure_target(cpp_idioms)

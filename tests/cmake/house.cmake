@@ -202,30 +202,6 @@ if(CMAKE_CXX_COMPILER)
   target_link_libraries(cpp_modules PRIVATE cpp_module)
   add_test(NAME cpp_types_in_files COMMAND cpp_files)
   add_test(NAME cpp_types_in_modules COMMAND cpp_modules shared)
-  # Modules that are loaded again into a living world.
-  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-    add_executable(unload_main platform/unload_main.cpp)
-    set(unload_modules)
-    foreach(version 1 2 3)
-      add_library(unload_module${version} MODULE platform/unload_module.cpp)
-      target_compile_definitions(unload_module${version} PRIVATE VERSION=${version})
-      list(APPEND unload_modules unload_module${version})
-    endforeach()
-    foreach(target unload_main ${unload_modules})
-      quern_configure_target(${target})
-      set_target_properties(${target} PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden
-                                                 VISIBILITY_INLINES_HIDDEN ON)
-      target_compile_options(${target} PRIVATE ${quern_cxx_warnings})
-      target_link_libraries(${target} PRIVATE quern_shared ${CMAKE_DL_LIBS})
-    endforeach()
-    add_dependencies(unload_main ${unload_modules})
-    add_test(NAME modules_are_unloaded
-             COMMAND unload_main $<TARGET_FILE:unload_module1> $<TARGET_FILE:unload_module2>
-                     $<TARGET_FILE:unload_module3>)
-    set_tests_properties(modules_are_unloaded PROPERTIES PASS_REGULAR_EXPRESSION "all modules were unloaded\n$"
-                                                         ENVIRONMENT "${quern_test_environment}")
-  endif()
-
   target_compile_options(quern_hpp_cpp17 PRIVATE -fno-exceptions -fno-rtti)
   target_compile_definitions(quern_hpp_cpp20 PRIVATE QUERN_CPP_EXCEPTIONS)
 endif()

@@ -884,8 +884,8 @@ Test(live, an_archive_comes_back_over_another_layout)
     frame();
     must(quern_live_revert(live, "game"));
     must(quern_entity_destroy(world, entity));
-    must(quern_world_load(
-        world, (quern_source){.memory = saved.bytes, .memory_bytes = saved.size_bytes}, NULL, NULL));
+    must(quern_world_load(world, (quern_source){.memory = saved.bytes, .memory_bytes = saved.size_bytes},
+                          NULL, NULL));
     quern_entity loaded;
     cr_assert_eq(quern_world_list_entities(world, &loaded, 1), 1);
     cr_expect_eq(value_of(loaded, "x"), x);

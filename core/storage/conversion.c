@@ -214,6 +214,38 @@ void quern__convert_fields(const quern__conversion *conversion, char *target, co
                       &conversion->target->fields[conversion->pairs[p].target], source, target);
 }
 
+/* Copies as many bytes from each value to another one, for the usual sizes by single loads and stores. */
+static void copy_from_each(char *target, size_t target_bytes, const char *source, size_t source_bytes,
+                           size_t bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++, target += target_bytes, source += source_bytes) {
+        if (bytes == 4)
+            memcpy(target, source, 4);
+        else if (bytes == 8)
+            memcpy(target, source, 8);
+        else
+            memcpy(target, source, bytes);
+    }
+}
+
+/* Converts a pair of fields in all values. */
+static void convert_pair(const quern__conversion *conversion, const quern__field_pair *pair, char *targets,
+                         const char *sources, uint32_t count)
+{
+    const size_t source_bytes = conversion->source->size_bytes;
+    const size_t target_bytes = conversion->target->size_bytes;
+    const quern_field *from = &conversion->source->fields[pair->source];
+    const quern_field *to = &conversion->target->fields[pair->target];
+    if (from->type == to->type && from->type != QUERN_FIELD_TEXT && !quern__field_is_list(from->type)) {
+        const uint32_t elements = from->count < to->count ? from->count : to->count;
+        copy_from_each(targets + to->offset_bytes, target_bytes, sources + from->offset_bytes, source_bytes,
+                       (size_t)elements * quern__field_bytes(from->type), count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        convert_field(from, to, sources + i * source_bytes, targets + i * target_bytes);
+}
+
 void quern__convert(const quern__conversion *conversion, char *targets, const char *sources, uint32_t count)
 {
     const size_t source_bytes = conversion->source->size_bytes;
@@ -228,8 +260,13 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
         return;
     }
     quern__type_construct(conversion->target, targets, count);
-    for (uint32_t i = 0; i < count; i++)
-        quern__convert_fields(conversion, targets + i * target_bytes, sources + i * source_bytes);
+    if (conversion->kind == QUERN__CONVERT_BYTES) {
+        for (uint32_t i = 0; i < count; i++)
+            quern__convert_fields(conversion, targets + i * target_bytes, sources + i * source_bytes);
+        return;
+    }
+    for (uint32_t p = 0; p < conversion->pair_count; p++)
+        convert_pair(conversion, &conversion->pairs[p], targets, sources, count);
 }
 
 void quern__conversion_visit_lists(const quern__conversion *conversion, const quern__field_pair *pair,

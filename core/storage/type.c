@@ -578,10 +578,11 @@ quern_result quern__type_check_usable(const quern__type *known, const quern_comp
 static void type_ids_put(quern__type_ids *ids, uint64_t type_id, uint32_t bits)
 {
     uint32_t i = (uint32_t)(type_id >> 32);
-    while (ids->slots[i & (ids->capacity - 1)].type_id != 0)
+    quern__type_id *slot;
+    while (slot = &ids->slots[i & (ids->capacity - 1)], slot->type_id != 0 && slot->type_id != type_id)
         i++;
-    ids->slots[i & (ids->capacity - 1)] = (quern__type_id){type_id, bits};
-    ids->count++;
+    ids->count += slot->type_id == 0;
+    *slot = (quern__type_id){type_id, bits};
 }
 
 bool quern__type_ids_reserve(quern__type_ids *ids, const quern_allocator *allocator)
@@ -593,7 +594,7 @@ bool quern__type_ids_reserve(quern__type_ids *ids, const quern_allocator *alloca
     if (grown.slots == NULL) return false;
     memset(grown.slots, 0, grown.capacity * sizeof *grown.slots);
     for (uint32_t i = 0; i < ids->capacity; i++)
-        if (ids->slots[i].type_id != 0) type_ids_put(&grown, ids->slots[i].type_id, ids->slots[i].bits);
+        if (ids->slots[i].bits != 0) type_ids_put(&grown, ids->slots[i].type_id, ids->slots[i].bits);
     quern__type_ids_release(ids, allocator);
     *ids = grown;
     return true;
@@ -619,6 +620,12 @@ quern_result quern__type_ids_reserve_for(quern__type_ids *ids, const quern_alloc
     if (quern__type_ids_reserve(ids, allocator)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s '%s': no memory to note its C++ type", what,
                        type->name);
+}
+
+void quern__type_ids_forget(quern__type_ids *ids, uint32_t handle_bits)
+{
+    for (uint32_t i = 0; i < ids->capacity; i++)
+        if (ids->slots[i].bits == handle_bits) ids->slots[i].bits = 0;
 }
 
 void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type_id, uint32_t handle_bits)

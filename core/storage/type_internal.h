@@ -207,6 +207,9 @@ static inline uint32_t quern__type_ids_find(const quern__type_ids *ids, uint64_t
 quern_result quern__type_ids_reserve_for(quern__type_ids *ids, const quern_allocator *allocator,
                                          const quern__type *type, uint32_t handle_bits, const char *what);
 
+/* Makes the table lack all identities of a type, whose layout has changed: types with these identities have the old one. */
+void quern__type_ids_forget(quern__type_ids *ids, uint32_t handle_bits);
+
 /* Gives the type an identity, if it has none, and adds the identity to a table with room for one more. */
 void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type_id, uint32_t handle_bits);
 

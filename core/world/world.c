@@ -237,7 +237,7 @@ quern_result quern__redefine_begin(quern__redefinition *it, quern_result result,
     const bool renames_some = how != NULL && how->renames[0].from != NULL;
     it->only_checks = how != NULL && how->only_checks;
     it->is_converted = renames_some || !quern__type_same_values(it->type, &it->fresh);
-    if (it->fresh.type_id == 0) it->fresh.type_id = it->type->type_id;
+    if (it->fresh.type_id == 0 && !it->is_converted) it->fresh.type_id = it->type->type_id;
     it->change =
         (quern__type_change){.old = *it->type, .type = it->type, .component_index = component_index};
     *it->type = it->fresh;
@@ -280,6 +280,7 @@ quern_result quern__redefine_end(quern__redefinition *it, quern_result result,
         report_fields(it, report);
     }
     quern__type_release(&it->change.old, allocator);
+    if (it->is_converted) quern__type_ids_forget(it->ids, it->handle_bits);
     quern__type_identify(it->type, it->ids, it->type->type_id, it->handle_bits);
     return QUERN_OK;
 }

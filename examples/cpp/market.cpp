@@ -12,8 +12,6 @@
 #include <quern/prefabs.hpp>
 #include <quern/saves.hpp>
 
-namespace town {
-
 struct Place {
     int x, y;
 };
@@ -62,48 +60,30 @@ struct Wealth {
     int people;
 };
 
-} // namespace town
-
-QUERN_DESCRIBE(town::Place, x, y);
-QUERN_DESCRIBE(town::Purse, gold);
-QUERN_DESCRIBE(town::Grain, sacks);
-QUERN_DESCRIBE(town::Bread, loaves);
-QUERN_DESCRIBE(town::Age, days);
-QUERN_DESCRIBE(town::Hunger, level);
-QUERN_DESCRIBE(town::Field, fertility);
-QUERN_DESCRIBE(town::Stall, guard, sold);
-QUERN_DESCRIBE(town::Sale, seller, gold);
-QUERN_DESCRIBE(town::Death, age);
-QUERN_DESCRIBE(town::Calendar, day, price, newcomers, deaths, taxes, gold, people);
-
-using namespace town;
+QUERN_DESCRIBE(Place, x, y);
+QUERN_DESCRIBE(Purse, gold);
+QUERN_DESCRIBE(Grain, sacks);
+QUERN_DESCRIBE(Bread, loaves);
+QUERN_DESCRIBE(Age, days);
+QUERN_DESCRIBE(Hunger, level);
+QUERN_DESCRIBE(Field, fertility);
+QUERN_DESCRIBE(Stall, guard, sold);
+QUERN_DESCRIBE(Sale, seller, gold);
+QUERN_DESCRIBE(Death, age);
+QUERN_DESCRIBE(Calendar, day, price, newcomers, deaths, taxes, gold, people);
 
 namespace {
 
-/* Registers what the town consists of, in one order, so that a save fits another town. */
+/* An app with the types, systems and prefab of a town. All towns register them in one order, so a save fits another town. */
 struct Town {
-    quern::world world;
-    quern::schedule schedule;
-    quern_relation works_at;
+    quern::app app;
+    quern_relation works_at = app.relation("works at", quern::on_target_destroyed{QUERN_TARGET_UNRELATES});
     quern_prefab stall;
 
-    Town() : schedule(world)
+    explicit Town(uint32_t thread_count) : app(thread_count)
     {
-        world.component<Place>();
-        world.component<Purse>();
-        world.component<Grain>();
-        world.component<Bread>();
-        world.component<Age>();
-        world.component<Hunger>();
-        world.component<Field>();
-        world.component<Farmer>();
-        world.component<Baker>();
-        world.component<Stall>();
-        world.event<Sale>();
-        world.event<Death>();
-        world.resource<Calendar>();
-        works_at = world.relation("works at", quern::on_target_destroyed{QUERN_TARGET_UNRELATES});
-        quern::blueprint plan(world);
+        app.resource<Calendar>();
+        quern::blueprint plan(app);
         const auto root = plan.root();
         const auto guard = root.child("guard").set(Age{7000}).set(Hunger{0}).set(Purse{5}).set(Bread{9});
         root.set(Place{0, 0}).set(Stall{guard.handle(), 0}).set(Grain{0});
@@ -113,19 +93,21 @@ struct Town {
 
     void found()
     {
-        quern_entity farms[8], stalls[4];
+        quern_entity farms[8];
         Place places[4];
         for (int i = 0; i < 4; i++)
             places[i] = Place{i * 30, i * 20};
-        quern::must(world.spawn_many(stall, 4, quern::instances(world).override(places), stalls));
+        app.spawn_many(stall, 4, quern::instances(app).override(places));
         for (int i = 0; i < 8; i++)
-            farms[i] = world.create(Place{i * 17 % 100, i * 29 % 100}, Field{2 + i % 3});
+            farms[i] = app.create(Place{i * 17 % 100, i * 29 % 100}, Field{2 + i % 3});
         for (int i = 0; i < 2000; i++) {
-            const auto person = world.create(Place{i % 100, i / 20}, Purse{10}, Bread{5},
-                                             Age{i * 13 % 20000}, Hunger{0}, Grain{0});
-            quern::must(i % 3 == 0 ? quern_result{person.add<Baker>()}
-                                   : quern_result{person.add<Farmer>()});
-            if (i % 3 != 0) quern::must(person.relate(works_at, farms[i % 8]));
+            const auto person = app.create(Place{i % 100, i / 20}, Purse{10}, Bread{5}, Age{i * 13 % 20000},
+                                           Hunger{0}, Grain{0});
+            if (i % 3 == 0)
+                person.add<Baker>();
+            else
+                person.add<Farmer>();
+            if (i % 3 != 0) person.relate(works_at, farms[i % 8]);
         }
     }
 
@@ -135,29 +117,29 @@ struct Town {
 void Town::add_systems()
 {
     /* 1: the day begins, and the price follows the harvest. */
-    quern::must(schedule.add_once(
+    app.add_once(
         "day",
         [](quern::context context) {
             Calendar &calendar = context.resource<Calendar>();
             calendar.day++;
             calendar.price = 2 + calendar.day % 5;
         },
-        quern::writes_resource<Calendar>{}));
+        quern::writes_resource<Calendar>{});
     /* 2: farmers harvest what the field of their farm gives. */
-    quern::must(schedule.add(
+    app.add(
         "harvest",
         [](Grain &grain, const Farmer &, quern::up<Field> field) { grain.sacks += field->fertility; },
-        quern::along{works_at}, quern::after{"day"}));
+        quern::along{works_at}, quern::after{"day"});
     /* 3: they walk towards the market. */
-    quern::must(schedule.add(
+    app.add(
         "walk",
         [](Place &place, const Farmer &) {
             place.x += place.x > 50 ? -1 : 1;
             place.y += place.y > 50 ? -1 : 1;
         },
-        quern::after{"harvest"}));
+        quern::after{"harvest"});
     /* 4: on market days, farmers sell. */
-    quern::must(schedule.add(
+    app.add(
         "sell",
         [](quern_entity entity, Grain &grain, const Farmer &, quern::context context,
            quern::emitter<Sale> sales) {
@@ -168,33 +150,32 @@ void Town::add_systems()
         },
         quern::reads_resource<Calendar>{}, quern::after{"walk"}, quern::run_if{[](quern::context context) {
             return context.resource<const Calendar>().day % 3 == 0;
-        }}));
+        }});
     /* 5: the town takes a tax of each sale; the seller gets the rest, added up at the sync point. */
-    quern::must(schedule.add_events(
+    app.add_events(
         "pay",
         [](const Sale &sale, quern::context context) {
-            (void)context.commands().accumulate(sale.seller, Purse{sale.gold - sale.gold / 10});
+            context.commands().accumulate(sale.seller, Purse{sale.gold - sale.gold / 10});
         },
-        quern::after{"sell"}));
+        quern::after{"sell"});
     /* 6: and counts it. */
-    quern::must(schedule.add_once(
+    app.add_events(
         "tax",
-        [](quern::context context) {
-            Calendar &calendar = context.resource<Calendar>();
-            context.each_event<Sale>([&](const Sale &sale) { calendar.taxes += sale.gold / 10; });
+        [](const Sale &sale, quern::context context) {
+            context.resource<Calendar>().taxes += sale.gold / 10;
         },
-        quern::reads_events<Sale>{}, quern::writes_resource<Calendar>{}, quern::after{"sell"}));
+        quern::writes_resource<Calendar>{}, quern::after{"sell"});
     /* 7: bakers bake for gold. */
-    quern::must(schedule.add("bake", [](Bread &bread, Purse &purse, const Baker &) {
+    app.add("bake", [](Bread &bread, Purse &purse, const Baker &) {
         if (purse.gold < 2) return;
         purse.gold -= 2;
         bread.loaves += 3;
-    }));
+    });
     /* 8: hunger grows. */
-    quern::must(schedule.add(
-        "hunger", [](Hunger &hunger) { hunger.level++; }, quern::after{"bake"}));
+    app.add(
+        "hunger", [](Hunger &hunger) { hunger.level++; }, quern::after{"bake"});
     /* 9: who has bread eats, who has gold buys. */
-    quern::must(schedule.add(
+    app.add(
         "eat",
         [](Hunger &hunger, Bread &bread, Purse &purse) {
             if (bread.loaves == 0 && purse.gold > 0) {
@@ -205,9 +186,9 @@ void Town::add_systems()
             bread.loaves--;
             hunger.level = 0;
         },
-        quern::after{"hunger"}));
+        quern::after{"hunger"});
     /* 10: people age, and die of it or of hunger. */
-    quern::must(schedule.add(
+    app.add(
         "age",
         [](quern_entity entity, Age &age, const Hunger &hunger, quern::commands commands,
            quern::emitter<Death> deaths) {
@@ -216,9 +197,9 @@ void Town::add_systems()
             deaths.emit({age.days});
             commands.destroy(entity);
         },
-        quern::after{"eat"}));
+        quern::after{"eat"});
     /* 11: rich farmers of some age have children, who work at the same farm. */
-    quern::must(schedule.add(
+    app.add(
         "births",
         [at = works_at](quern_entity entity, Purse &purse, const Place &place, const Age &age,
                         const Farmer &, quern::commands commands, quern::context context) {
@@ -228,14 +209,14 @@ void Town::add_systems()
                 .add<Farmer>()
                 .relate(at, context.target(entity, at));
         },
-        quern::reads_relation{works_at}, quern::after{"age"}));
+        quern::reads_relation{works_at}, quern::after{"age"});
     /* 12: a reaction notes who is new. */
-    quern::must(schedule.add(
+    app.add(
         "note newcomers",
         [](const Age &, quern::context context) { context.resource<Calendar>().newcomers++; },
-        quern::reacts_to{QUERN_REACT_ADDED}, quern::writes_resource<Calendar>{}));
+        quern::reacts_to{QUERN_REACT_ADDED}, quern::writes_resource<Calendar>{});
     /* 13: partial results, which do not depend on the number of threads, and the deaths of the day. */
-    quern::must(schedule.add(
+    app.add(
         "count",
         [](const Purse &purse, quern::reduce<Wealth> wealth) {
             wealth->gold += purse.gold;
@@ -251,39 +232,38 @@ void Town::add_systems()
             });
             context.each_event<Death>([&](const Death &) { calendar.deaths++; });
         }},
-        quern::reads_events<Death>{}, quern::writes_resource<Calendar>{}, quern::after{"births"}));
+        quern::reads_events<Death>{}, quern::writes_resource<Calendar>{}, quern::after{"births"});
 }
 
 /* Runs a town; with a save, in another town from the middle on. Returns the hash at the end. */
 uint64_t run(uint32_t thread_count, uint64_t frame_count, bool saves, bool prints = false)
 {
-    Town first, second;
-    quern::jobs jobs(thread_count);
+    Town first(thread_count), second(thread_count);
     Town *town = &first;
     town->found();
-    quern::must(town->schedule.run(jobs, 1, frame_count / 2));
+    town->app.run(1, frame_count / 2);
     if (saves) {
         quern::byte_buffer bytes;
         quern_save_def save{};
         quern_load_def load{};
-        save.schedules[0] = first.schedule;
-        load.schedules[0] = second.schedule;
-        quern::must(first.world.flush());
-        quern::must(first.world.save(bytes.sink(), save));
-        quern::must(second.world.load(bytes.source(), load));
+        save.schedules[0] = first.app.schedule();
+        load.schedules[0] = second.app.schedule();
+        first.app.flush();
+        first.app.save(bytes.sink(), save);
+        second.app.load(bytes.source(), load);
         town = &second;
     }
-    quern::must(town->schedule.run(jobs, 1, frame_count - frame_count / 2));
-    const Calendar &calendar = *town->world.resource<Calendar>();
+    town->app.run(1, frame_count - frame_count / 2);
+    const Calendar &calendar = *town->app.resource<Calendar>();
     if (prints)
         std::cout << "day " << calendar.day << ": " << calendar.people << " people with " << calendar.gold
                   << " gold, " << calendar.newcomers << " newcomers, " << calendar.deaths << " deaths, "
                   << calendar.taxes << " taxes\n";
-    int guards = 0;
-    for (auto [entity, stall] : quern::query<const Stall>(town->world))
-        guards += town->world.entity(stall.guard).is_alive() &&
-                  town->world.entity(stall.guard).parent() == entity;
-    return town->world.hash() + static_cast<uint64_t>(guards);
+    uint64_t guards = 0;
+    for (auto [entity, stall] : quern::query<const Stall>(town->app))
+        guards +=
+            town->app.entity(stall.guard).is_alive() && town->app.entity(stall.guard).parent() == entity;
+    return town->app.hash() + guards;
 }
 
 } // namespace

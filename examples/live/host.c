@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* A fountain whose code is compiled and reloaded when its source is saved: live [--c++] [--source FILE] [--threads N]
  * [--inspect]. With --inspect, the inspector shows the module and its systems in a browser.
- * With --check it edits a copy of the source itself; see check.c. Where SDL2 is installed, it opens a window; otherwise, or
+ * With --check it edits a copy of the source itself; see check.c. With --measure it measures reloads; see measure.c. Where SDL2 is installed, it opens a window; otherwise, or
  * with --terminal, it draws into the terminal. */
 #include "host.h"
 
@@ -316,7 +316,8 @@ static int play(Host *host, bool in_terminal)
 static int refuse(const char *argument)
 {
     fprintf(stderr,
-            "live: '%s' is not understood\nusage: live [--check] [--c++] [--source FILE] [--threads N] "
+            "live: '%s' is not understood\nusage: live [--check] [--measure] [--c++] [--source FILE] "
+            "[--threads N] "
             "[--terminal] [--inspect]\n",
             argument);
     return 2;
@@ -324,7 +325,7 @@ static int refuse(const char *argument)
 
 int main(int argument_count, char **arguments)
 {
-    bool checks = false, is_cpp = false, in_terminal = false, is_inspected = false;
+    bool checks = false, measures = false, is_cpp = false, in_terminal = false, is_inspected = false;
     const char *source = NULL;
     unsigned long thread_count = 0;
     for (int i = 1; i < argument_count; i++) {
@@ -333,6 +334,8 @@ int main(int argument_count, char **arguments)
         char *end = NULL;
         if (strcmp(argument, "--check") == 0)
             checks = true;
+        else if (strcmp(argument, "--measure") == 0)
+            measures = true;
         else if (strcmp(argument, "--c++") == 0)
             is_cpp = true;
         else if (strcmp(argument, "--terminal") == 0)
@@ -348,6 +351,7 @@ int main(int argument_count, char **arguments)
         else
             return refuse(argument);
     }
+    if (measures) return host_measure(LIVE_SOURCES "/many.c");
     if (source == NULL) source = is_cpp ? LIVE_SOURCES "/sparks.cpp" : LIVE_SOURCES "/sparks.c";
     if (checks) return host_check(source, is_cpp, (uint32_t)thread_count);
     Host host = {.is_cpp = is_cpp};

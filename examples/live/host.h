@@ -39,4 +39,7 @@ void host_compile_command(const Host *host, char command[COMMAND_BYTES]);
  * JSON. Returns the exit status. */
 int host_check(const char *source, bool is_cpp, uint32_t thread_count);
 
+/* Measures reloads of a module with many types and systems. Prints JSON. Returns the exit status. */
+int host_measure(const char *source);
+
 #endif

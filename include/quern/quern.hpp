@@ -2886,6 +2886,20 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
 
 /* ------------------------------------------------------------------------------------------ schedule */
 
+/** @cond internal */
+namespace detail {
+
+/* The definition of a pool with this many threads. */
+inline quern_jobs_def with_threads(uint32_t thread_count)
+{
+    quern_jobs_def def{};
+    def.thread_count = thread_count;
+    return def;
+}
+
+} // namespace detail
+/** @endcond */
+
 /** Worker threads that run frames; see quern_jobs. */
 class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
   public:
@@ -2894,7 +2908,7 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     /** Creates a pool by its definition; see quern_jobs_create. */
     explicit jobs(const quern_jobs_def &def) : jobs(def, false) {}
     /** Creates a pool of this many threads. */
-    explicit jobs(uint32_t thread_count) : jobs(with_threads(thread_count)) {}
+    explicit jobs(uint32_t thread_count) : jobs(detail::with_threads(thread_count)) {}
     /** Number of threads; see quern_jobs_thread_count. */
     uint32_t thread_count() const { return quern_jobs_thread_count(raw_); }
     /** Returns the number of workers; see quern_jobs_worker_count. */
@@ -2957,12 +2971,6 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     jobs(const quern_jobs_def &def, bool ends) : owner(ends)
     {
         (void)check(quern_jobs_create(&def, &raw_));
-    }
-    static quern_jobs_def with_threads(uint32_t thread_count)
-    {
-        quern_jobs_def def{};
-        def.thread_count = thread_count;
-        return def;
     }
 };
 
@@ -3226,6 +3234,11 @@ class app : public world {
   public:
     /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
     app() : app(quern_world_def{}) {}
+    /** The same with this many threads. */
+    explicit app(uint32_t thread_count)
+        : app(quern_world_def{}, quern_schedule_def{}, detail::with_threads(thread_count))
+    {
+    }
     /** Creates the three by their definitions; see quern_world_create, quern_schedule_create and quern_jobs_create. */
     explicit app(const quern_world_def &world_def, const quern_schedule_def &schedule_def = {},
                  const quern_jobs_def &jobs_def = {})
@@ -3468,6 +3481,36 @@ class app : public world {
     quern::jobs jobs_;
     quern::schedule schedule_; /* destroyed first */
 };
+
+/** @cond internal */
+namespace detail {
+
+/* The systems that an object of the kit has added to an app. They refer to the object, so they end with it. */
+class app_systems {
+  public:
+    app_systems() = default;
+    app_systems(const app_systems &) = delete;
+    app_systems &operator=(const app_systems &) = delete;
+    ~app_systems()
+    {
+        for (const quern_system system : systems_)
+            (void)quern_schedule_remove_system(schedule_, system);
+    }
+    /* Notes a system by its name, if the schedule has it. */
+    void note(quern_schedule *schedule, const char *name)
+    {
+        const quern_system system = quern_schedule_find_system(schedule, name);
+        schedule_ = schedule;
+        if (system.bits != 0) systems_.push_back(system);
+    }
+
+  private:
+    quern_schedule *schedule_ = nullptr;
+    std::vector<quern_system> systems_;
+};
+
+} // namespace detail
+/** @endcond */
 
 /* --------------------------------------------------------------------------------------------- query */
 

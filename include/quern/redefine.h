@@ -73,7 +73,8 @@ typedef struct quern_redefine_report {
  * component as changed. Addresses of values, iterations and views become invalid. Frames of a history are dropped with a
  * warning, and sessions of archives and recorders of replays refuse to go on. A tag stays a tag.
  *
- * The identity of the type (type_id) becomes that of the definition, if it has one.
+ * The identity of the type (type_id) becomes that of the definition. If that has none, the identity stays unless the layout
+ * changes. Code in C++ with the old layout of a struct is refused afterwards, as another type of the same name.
  *
  * Errors, with nothing changed: NULL_ARGUMENT, WORLD_LOCKED (also in exclusive systems), UNKNOWN_COMPONENT,
  * INVALID_ARGUMENT (another name; a component that the world manages; a rename of a missing field; a number that does

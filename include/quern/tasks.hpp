@@ -465,13 +465,20 @@ class graph : public detail::owner<quern_graph, quern_graph_destroy> {
     uint32_t add_choice(F &&f, uint32_t limit = 0, const Options &...options)
     {
         using type = std::decay_t<F>;
+        constexpr bool is_right = std::is_invocable_r<uint32_t, type &>::value;
         static_assert(
-            std::is_invocable_r<uint32_t, type &>::value,
+            is_right,
             "quern: a choice is a function without parameters that returns the number of an edge");
-        quern_graph_node_def def{};
-        def.choose = [](void *own, uint32_t) noexcept -> uint32_t { return (*static_cast<type *>(own))(); };
-        def.choice_limit = limit;
-        return add_kept(&def, std::forward<F>(f), options...);
+        if constexpr (is_right) {
+            quern_graph_node_def def{};
+            def.choose = [](void *own, uint32_t) noexcept -> uint32_t {
+                return (*static_cast<type *>(own))();
+            };
+            def.choice_limit = limit;
+            return add_kept(&def, std::forward<F>(f), options...);
+        } else {
+            return no_node; /* does not compile */
+        }
     }
     /** Adds a node that runs another graph, which must outlive this one. */
     uint32_t add_graph(graph &inner)

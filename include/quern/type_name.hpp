@@ -457,7 +457,9 @@ template <typename T> uint64_t type_id()
                                 (std::is_default_constructible<T>::value ? 4u : 0u) |
                                 (std::is_copy_constructible<T>::value ? 8u : 0u) |
                                 (std::is_move_constructible<T>::value ? 16u : 0u);
-    constexpr uint64_t id = (detail::hash_text(whole.text, whole.length) ^ traits) | 1;
+    /* Another layout is another type: code that is loaded later may have changed the struct. */
+    constexpr uint64_t layout = (uint64_t{sizeof(T)} << 8 | alignof(T)) * 0x9E3779B97F4A7C15u;
+    constexpr uint64_t id = (detail::hash_text(whole.text, whole.length) ^ traits ^ layout) | 1;
     if constexpr (whole.is_internal)
         return (id ^ reinterpret_cast<std::uintptr_t>(&type_mark<T>::at) * 0x9E3779B97F4A7C15u) | 1;
     else

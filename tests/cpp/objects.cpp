@@ -45,8 +45,20 @@ struct Total {
     int points = 0;
 };
 
+/* Two layouts of one struct. */
+struct OldThing {
+    int second;
+};
+struct NewThing {
+    int first, second;
+};
+
 } // namespace
 
+template <> inline constexpr auto quern::name<OldThing> = "Thing";
+template <> inline constexpr auto quern::name<NewThing> = "Thing";
+QUERN_DESCRIBE(OldThing, second);
+QUERN_DESCRIBE(NewThing, first, second);
 QUERN_DESCRIBE(Id, value);
 QUERN_DESCRIBE(Gun, base, range);
 QUERN_DESCRIBE(Keys, step);
@@ -558,6 +570,22 @@ void entities_are_sorted_and_found()
     EXPECT(found == 2 && seen.size() == 6 && seen[5] == 9);
 }
 
+/* Code with the layout of a struct from before a redefinition would read and write beyond its values. */
+void old_layouts_are_refused()
+{
+    quern::world world;
+    quern_redefine_report report;
+    const auto thing = world.create(OldThing{7});
+    EXPECT(world.redefine_component<NewThing>(nullptr, &report).bits != 0 && report.is_converted);
+    EXPECT(world.get<NewThing>(thing)->second == 7);
+    EXPECT(result_of([&] { return world.set(thing, OldThing{8}); }) == QUERN_ERROR_LAYOUT_MISMATCH);
+    EXPECT(std::strstr(quern_error_message(), "'Thing'") != nullptr);
+    EXPECT(world.get<NewThing>(thing)->second == 7);
+    EXPECT(world.redefine_component<OldThing>().bits != 0);
+    EXPECT(world.get<OldThing>(thing)->second == 7);
+    EXPECT(result_of([&] { return world.set(thing, NewThing{1, 8}); }) == QUERN_ERROR_LAYOUT_MISMATCH);
+}
+
 } // namespace
 
 int main(int argc, [[maybe_unused]] char **argv)
@@ -578,5 +606,6 @@ int main(int argc, [[maybe_unused]] char **argv)
     failures_of_descriptions_are_returned();
     entities_are_sorted_and_found();
     failed_allocations_are_reported();
+    old_layouts_are_refused();
     std::puts("all objects work");
 }

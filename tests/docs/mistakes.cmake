@@ -172,6 +172,24 @@ expect_mistake("no copy constructor" "app.commands().create_many(1, nullptr, &ow
 expect_mistake("no copy constructor" "app.commands().accumulate(quern::null, owned, quern_combine{})")
 expect_mistake("is a tag" "app.commands().accumulate(quern::null, Tag{})")
 
+# Those of the kit. The folder of its headers is named as it is installed.
+file(MAKE_DIRECTORY ${BUILD}/kit/quern)
+file(CREATE_LINK ${ROOT}/kit ${BUILD}/kit/quern/kit SYMBOLIC)
+set(program "#include <quern/kit/grid.hpp>\n#include <quern/kit/transform.hpp>\n${program}")
+list(APPEND command -I${BUILD}/kit)
+set(place "struct Place { float x, y; double z; }; struct Box { float at[4]; };")
+expect_accepted("${place} quern::grid<&Place::x, &Place::y> grid(app, quern::cell_size{2}, quern::without<Tag>{});
+  for (auto found : grid.radius({1, 2}, 3)) (void)found; app.add(\"a\", [](Position &) {}, quern::searches{grid})")
+expect_type_mistake("members of type float" "${place} quern::grid<&Place::x, &Place::z> grid(app)")
+expect_type_mistake("members of one component" "${place} quern::grid<&Place::x, &Position::x> grid(app)")
+expect_type_mistake("two or three coordinates" "${place} quern::grid<&Place::x> grid(app)")
+expect_type_mistake("two or three coordinates" "${place} quern::grid<&Box::at> grid(app)")
+expect_mistake("the options of grids" "${place} quern::grid<&Place::x, &Place::y> grid(app, quern::changed<Tag>{})")
+expect_mistake("no reference" "${place} quern::grid<&Place::x, &Place::y> grid(app, quern::marks<Tag &>{})")
+expect_type_mistake("copies its payload as bytes"
+                    "${place} quern::grid<&Place::x, &Place::y> grid(app, quern::payload<Owned>{})")
+expect_mistake("a quern_world3" "quern::transforms transforms(app); Position p; (void)transforms.compute(quern::null, p)")
+
 # Descriptions of fields.
 set(types "struct Position { float x; int *owner; float grid[2][3]; };\n#include <quern/quern.hpp>\n")
 set(registers "quern_result f(quern_world *world) { return QUERN_REGISTER(world, Position, ")

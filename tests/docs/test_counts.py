@@ -66,6 +66,13 @@ class Counts(unittest.TestCase):
         self.assertIn(f"(shorthand.md#costs) has {c}.", page("docs/cpp.md"))
         self.assertIn(f"| the program in the README ([in C++](cpp.md): {cpp}) | 407 | {c} |", page("docs/shorthand.md"))
 
+    def test_tokens_of_the_market_are_those_of_the_page(self):
+        counted = output_of("count_tokens.py", "examples/cpp/market.cpp", "examples/market.c")
+        cpp, c = [int(line.split()[0]) for line in counted.splitlines()]
+        text = " ".join(page("docs/cpp.md").split())
+        self.assertIn(f"has {cpp} tokens, and [the same in C](../examples/market.c), with the same hash, {c}.", text)
+        self.assertLess(cpp, 0.6 * c)
+
     def test_ceremony_of_the_game_is_that_of_the_page(self):
         *callbacks, (name, _, tokens, share, strict) = ceremony_of(*sorted(glob.glob(ROOT + "/examples/keep/game/*.c")))
         text = page("docs/shorthand.md")

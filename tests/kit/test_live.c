@@ -840,6 +840,79 @@ Test(live, a_history_goes_back_over_a_reload)
     quern_history_destroy(history);
 }
 
+/* Runs a frame with the code before, and again after a reload to a variant was found to be wrong and was taken back: the
+ * frame before the reload is restored with the code before. Both give one world. */
+static void go_back(const char *variant, bool restores_first)
+{
+    quern_history *history;
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    const quern_entity entity = create_place(3, 4);
+    must(quern_history_create(world, &(quern_history_def){.schedules = {schedule}}, &history));
+    frame();
+    must(quern_history_save(history, 1, jobs));
+    const uint64_t before = quern_world_hash(world);
+    frame();
+    const uint64_t expected = quern_world_hash(world);
+    const int32_t expected_x = value_of(entity, "x");
+    must(quern_history_restore(history, 1, jobs));
+
+    put(game, variant);
+    update(1);
+    frame();
+    cr_expect_neq(value_of(entity, "x"), expected_x, "the new code is wrong");
+    if (restores_first) must(quern_history_restore(history, 1, jobs));
+    must(quern_live_revert(live, "game"));
+    if (!restores_first) must(quern_history_restore(history, 1, jobs));
+    cr_expect_eq(quern_world_hash(world), before);
+    frame();
+    cr_expect_eq(quern_world_hash(world), expected);
+    cr_expect_eq(value_of(entity, "x"), expected_x);
+    cr_expect_eq(told(MOVE_STEP), 1);
+    quern_history_destroy(history);
+}
+
+Test(live, the_frame_before_a_wrong_reload_comes_back_with_the_code_before)
+{
+    go_back("faster", false);
+}
+
+Test(live, the_frame_is_restored_before_the_code)
+{
+    go_back("faster", true);
+}
+
+/* A history drops frames of another layout, with a warning. An archive from before the reload is converted. */
+Test(live, an_archive_comes_back_over_another_layout)
+{
+    quern_history *history;
+    quern_byte_buffer saved = {0};
+    put(game, "first");
+    must(quern_live_add(live, game, NULL));
+    const quern_entity entity = create_place(3, 4);
+    must(quern_history_create(world, &(quern_history_def){.schedules = {schedule}}, &history));
+    frame();
+    must(quern_history_save(history, 1, jobs));
+    must(quern_world_save(world, quern_sink_bytes(&saved), NULL));
+    const int32_t x = value_of(entity, "x");
+    put(game, "wider");
+    update(1);
+    cr_expect_eq(quern_history_restore(history, 1, jobs), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_expect_not_null(strstr(quern_error_message(), "frame 1 is not kept"), "%s", quern_error_message());
+    frame();
+    must(quern_live_revert(live, "game"));
+    must(quern_entity_destroy(world, entity));
+    must(quern_world_load(world, (quern_source){.memory = saved.bytes, .memory_bytes = saved.size_bytes},
+                          NULL, NULL));
+    quern_entity loaded;
+    cr_assert_eq(quern_world_list_entities(world, &loaded, 1), 1);
+    cr_expect_eq(value_of(loaded, "x"), x);
+    frame();
+    cr_expect_eq(value_of(loaded, "x"), (x + 1) * 2);
+    quern_history_destroy(history);
+    quern_byte_buffer_release(&saved);
+}
+
 /* ------------------------------------------------------------------------------------------------- C++ */
 
 Test(live, types_of_cpp_outlive_their_code)

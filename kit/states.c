@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The resource changes in one system at the end of the frame. Conditions of sets are asked before each phase, so a change
+/* The resource changes in one system at the end of the frame, in a phase of its own. Conditions of sets are asked before each phase, so a change
  * within a frame would show some phases the old state and others the new one. */
 
 enum { MAX_NAME_BYTES = 24, ALIGNMENT = 16, SET_KINDS = 3 };
@@ -286,10 +286,31 @@ static quern_result refuse_names(const quern_states *states, const quern_schedul
     return result;
 }
 
+/* Adds the phase of the system "NAME change" behind all others, or takes it away again. */
+static quern_result change_phases(const quern_states *states, quern_schedule *schedule, bool adds)
+{
+    name_buffer name;
+    quern_schedule_info info;
+    const char *phases[QUERN_MAX_PHASES + 1];
+    uint32_t count = 0;
+    quern_result result = quern_schedule_get_info(schedule, &info);
+    if (result != QUERN_OK) return result;
+    print_system_name(name, states, "change", "");
+    for (uint32_t i = 0; i < info.phase_count; i++)
+        if (strcmp(info.phases[i], name) != 0) phases[count++] = info.phases[i];
+    if (adds) phases[count++] = name;
+    if (count <= QUERN_MAX_PHASES) return quern_schedule_set_phases(schedule, phases, count);
+    return quern_error_set(
+        QUERN_ERROR_LIMIT,
+        "quern_states_add_systems: the schedule has %d phases, and '%s' needs one more: use fewer",
+        QUERN_MAX_PHASES, states->name);
+}
+
 static void remove_names(const quern_states *states, quern_schedule *schedule)
 {
     name_buffer name;
     remove_name(schedule, print_system_name(name, states, "change", ""));
+    (void)change_phases(states, schedule, false);
     for (uint32_t i = 0; i < states->count; i++) {
         remove_name(schedule, print_system_name(name, states, "clear", states->state_names[i]));
         for (uint32_t kind = 0; kind < SET_KINDS; kind++)
@@ -361,8 +382,9 @@ quern_result quern_states_add_systems(quern_states *states, quern_schedule *sche
                                function, (unsigned)phase, states->name, (unsigned)(info.phase_count - 1));
     result = refuse_names(states, schedule);
     if (result != QUERN_OK) return result;
-    result = add_sets(states, schedule);
-    if (result == QUERN_OK) result = add_systems(states, schedule, phase, info.phase_count - 1);
+    result = change_phases(states, schedule, true);
+    if (result == QUERN_OK) result = add_sets(states, schedule);
+    if (result == QUERN_OK) result = add_systems(states, schedule, phase, info.phase_count);
     if (result != QUERN_OK) remove_names(states, schedule);
     return result;
 }

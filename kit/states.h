@@ -73,10 +73,10 @@ QUERN_API quern_result quern_states_create(quern_world *world, const quern_state
 QUERN_API void quern_states_destroy(quern_states *states);
 
 /** Adds the sets, the systems "NAME clear STATE", which destroy the entities of a state that was left, and the system
- * "NAME change", which changes the state at the end of the frame. The former are in this phase, the latter in the last
- * one. Systems of "leave ..." must be in this phase or an earlier one, those of "enter ..." in this or a later one. None of
- * these phases may have a fixed step: in a frame without a step their systems would miss the change. Systems of the last
- * phase that set a state and are added after this call do it one frame later.
+ * "NAME change", which changes the state at the end of the frame. The former are in this phase, the latter in a phase of
+ * its own, "NAME change", which is added behind all others. Systems of "leave ..." must be in this phase or an earlier one,
+ * those of "enter ..." in this or a later one. None of these phases may have a fixed step: in a frame without a step their
+ * systems would miss the change.
  *
  * Errors, with nothing added: NULL_ARGUMENT, INVALID_ARGUMENT (phase), DUPLICATE_NAME (the schedule has a set or system of such a name),
  * LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. */

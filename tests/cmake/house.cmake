@@ -15,9 +15,9 @@ else()
   set(header_suffixes c)
 endif()
 set(quern_kit_headers
-    include/quern/kit/angle.h include/quern/kit/grid.h include/quern/kit/grid.hpp include/quern/kit/json.h
+    include/quern/kit/angle.h include/quern/kit/background.h include/quern/kit/background.hpp include/quern/kit/grid.h include/quern/kit/grid.hpp include/quern/kit/json.h
     include/quern/kit/live.h include/quern/kit/live.hpp include/quern/kit/netplay.h include/quern/kit/random.h
-    include/quern/kit/transform.h include/quern/kit/transform.hpp)
+    include/quern/kit/states.h include/quern/kit/states.hpp include/quern/kit/transform.h include/quern/kit/transform.hpp)
 if(TARGET quern_inspect)
   list(APPEND quern_kit_headers include/quern/inspect.h)
 endif()
@@ -32,8 +32,8 @@ foreach(header IN LISTS quern_public_headers quern_kit_headers ITEMS include/que
     list(APPEND header_sources ${source})
   endforeach()
 endforeach()
-set(quern_c_headers ${quern_public_headers} kit/angle.h kit/grid.h kit/json.h kit/live.h kit/random.h
-                    kit/transform.h)
+set(quern_c_headers ${quern_public_headers} kit/angle.h kit/background.h kit/grid.h kit/json.h kit/live.h
+                    kit/random.h kit/states.h kit/transform.h)
 list(FILTER quern_c_headers EXCLUDE REGEX "[.]hpp$")
 add_library(quern_headers OBJECT ${header_sources})
 quern_configure_target(quern_headers)
@@ -103,7 +103,7 @@ if(CMAKE_CXX_COMPILER)
     target_compile_definitions(cpp_${name}20 PRIVATE QUERN_CPP_EXCEPTIONS)
   endforeach()
   foreach(standard 17 20)
-    target_link_libraries(cpp_kit${standard} PRIVATE quern_grid quern_random quern_transform)
+    target_link_libraries(cpp_kit${standard} PRIVATE quern_background quern_grid quern_random quern_states quern_transform)
   endforeach()
   add_test(NAME cpp_grids_end_with_the_message COMMAND cpp_kit17 fail)
   set_tests_properties(cpp_grids_end_with_the_message
@@ -219,8 +219,8 @@ set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
 list(TRANSFORM quern_public_headers REPLACE "^include/quern/" "" OUTPUT_VARIABLE quern_strict_headers)
 add_test(NAME headers_strict
          COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_strict_headers.sh ${PROJECT_SOURCE_DIR} ${quern_strict_headers}
-                 inspect.h kit/angle.h kit/grid.h kit/grid.hpp kit/json.h kit/live.h kit/live.hpp kit/netplay.h
-                 kit/random.h kit/transform.h kit/transform.hpp)
+                 inspect.h kit/angle.h kit/background.h kit/background.hpp kit/grid.h kit/grid.hpp kit/json.h kit/live.h kit/live.hpp kit/netplay.h
+                 kit/random.h kit/states.h kit/states.hpp kit/transform.h kit/transform.hpp)
 set_tests_properties(headers_strict PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 
 if(CMAKE_CXX_COMPILER)

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* The C++ headers of the kit: grids and transforms, against loops over all entities and against the C interface. */
+/* The C++ headers of the kit: grids, transforms, states and background work, against loops over all entities and against the C interface. */
 
 #include "expect.h"
 
+#include <quern/kit/background.hpp>
 #include <quern/kit/grid.hpp>
 #include <quern/kit/random.h>
+#include <quern/kit/states.hpp>
 #include <quern/kit/transform.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace {
@@ -248,6 +251,111 @@ void transforms_place_children()
     EXPECT(card.get<quern_world2>().m[0][2] == 3);
 }
 
+enum class Screen { menu, playing };
+
+void systems_run_in_their_states()
+{
+    quern::app app;
+    static std::string log;
+    log.clear();
+    {
+        quern::states<Screen> screen(app, "screen", {"menu", "playing"}, Screen::playing);
+        EXPECT(screen.add_systems(app) == QUERN_OK);
+        bool leaves = false;
+        app.add_once(
+            "in menu", [](quern::context) { log += 'm'; }, quern::in_set{"menu"});
+        app.add_once(
+            "in game", [](quern::context) { log += 'p'; }, quern::in_set{"playing"});
+        app.add_once(
+            "enter menu systems", [](quern::context) { log += 'e'; }, quern::in_set{"enter menu"});
+        app.add_once(
+            "leave game", [](quern::context) { log += 'l'; }, quern::in_set{"leave playing"});
+        app.add_once(
+            "keys",
+            [&](quern::context context) {
+                if (leaves) EXPECT(screen.set(context, Screen::menu) == QUERN_OK);
+            },
+            quern::sets_state{screen});
+        const auto level = app.create();
+        EXPECT(quern_entity_add(app, level, screen.tag(Screen::playing), nullptr) == QUERN_OK);
+        app.run(1);
+        leaves = true;
+        app.run(1);
+        leaves = false;
+        EXPECT(log == "pp" && screen.get() == Screen::menu);
+        app.run(1);
+        EXPECT(log == "pplem" && !app.is_alive(level));
+        EXPECT(screen.set(Screen::playing) == QUERN_OK);
+        for (const char *name : {"in menu", "in game", "enter menu systems", "leave game", "keys"})
+            EXPECT(quern_schedule_remove_system(
+                       app.schedule(), quern_schedule_find_system(app.schedule(), name)) == QUERN_OK);
+    }
+    EXPECT(quern_schedule_list_sets(app.schedule(), nullptr, 0) == 0);
+    app.run(1);
+    quern::world world;
+    quern::states<int> numbers(world, "numbers", {"a", "b"});
+    quern::schedule schedule(world);
+    EXPECT(numbers.add_systems(schedule) == QUERN_OK && schedule.run(nullptr, 1) == QUERN_OK);
+    EXPECT(numbers.get() == 0 && numbers.resource().bits != 0);
+}
+
+struct Sum {
+    uint32_t up_to;
+    bool operator==(const Sum &other) const { return up_to == other.up_to; }
+};
+struct Total {
+    uint64_t value;
+    std::vector<uint32_t> parts; /* so that the type has hooks */
+};
+struct Progress {
+    static int alive;
+    uint32_t next = 1;
+    Progress() { alive++; }
+    Progress(const Progress &) = delete;
+    Progress &operator=(const Progress &) = delete;
+    ~Progress() { alive--; }
+};
+int Progress::alive;
+
+void work_goes_on_in_the_background()
+{
+    quern::jobs pool(2);
+    {
+        quern::app app;
+        quern::background<Sum, Total, Progress> sums(
+            app, "sums",
+            [](const Sum &wanted, Total &total, Progress &progress) {
+                total.value += progress.next;
+                total.parts.push_back(progress.next);
+                return progress.next++ == wanted.up_to;
+            },
+            quern::result_after{3}, quern::budget{1000}, quern::keep_results{2});
+        EXPECT(sums.add_systems(app) == QUERN_OK);
+        const auto entity = app.create(Sum{100});
+        for (int i = 0; i < 3; i++) {
+            app.run(1);
+            EXPECT(!entity.has<Total>());
+        }
+        app.run(1);
+        EXPECT(entity.has<Total>() && !entity.has<Sum>());
+        EXPECT(entity.get<Total>().value == 5050 && entity.get<Total>().parts.size() == 100);
+        EXPECT(sums.stats().applied_count == 1 && sums.due().bits != 0);
+    }
+    EXPECT(Progress::alive == 0);
+    quern::world world;
+    quern::background<Sum, Total> soon(
+        world, "soon", [](const Sum &wanted, Total &total) { total.value = wanted.up_to; },
+        quern::on_pool{pool});
+    quern::schedule schedule(world);
+    EXPECT(soon.add_systems(schedule) == QUERN_OK);
+    const auto entity = world.create(Sum{7});
+    for (int i = 0; i < 100000 && !entity.has<Total>(); i++) {
+        EXPECT(soon.poll() == QUERN_OK);
+        EXPECT(schedule.run(nullptr, 1) == QUERN_OK);
+    }
+    EXPECT(entity.get<Total>().value == 7 && soon.resource().bits != 0);
+}
+
 } // namespace
 
 int main(int argc, [[maybe_unused]] char **argv)
@@ -258,5 +366,7 @@ int main(int argc, [[maybe_unused]] char **argv)
     systems_search_and_the_app_outlives_the_grid();
     failures_are_returned();
     transforms_place_children();
+    systems_run_in_their_states();
+    work_goes_on_in_the_background();
     std::puts("all kit work");
 }

@@ -88,7 +88,8 @@ class TestWords(unittest.TestCase):
         self.assertEqual(found, [], "\n".join(found))
 
     def test_the_kit_has_words_for_all_but_arithmetic(self):
-        for name, pure in (("grid", {"quern_grid_cell_along"}), ("transform", None)):
+        for name, pure in (("background", set()), ("grid", {"quern_grid_cell_along"}), ("states", set()),
+                           ("transform", None)):
             words = words_of(read(f"kit/{name}.hpp"))
             missing = [function for function in functions_of(read(f"kit/{name}.h")) if function not in words]
             if pure is None:  # functions of places need no world, and are called as they are

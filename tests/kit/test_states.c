@@ -77,6 +77,7 @@ static void open_scene(scene *s, bool one_phase, uint32_t thread_count)
     if (one_phase) def.phases[1] = def.phases[2] = NULL;
     must(quern_schedule_create(s->world, &def, &s->schedule));
     static const char *const prefixes[3] = {"", "enter ", "leave "};
+    must(quern_states_add_systems(s->states, s->schedule, one_phase ? 0 : 1));
     for (uint32_t kind = 0; kind < 3; kind++)
         for (uint32_t i = 0; i < STATE_COUNT; i++) {
             char set[32], name[64];
@@ -100,7 +101,6 @@ static void open_scene(scene *s, bool one_phase, uint32_t thread_count)
                             .resources = {{quern_states_resource(s->states), QUERN_ACCESS_WRITE}},
                             .user_data = s},
         NULL));
-    must(quern_states_add_systems(s->states, s->schedule, one_phase ? 0 : 1));
 }
 
 static void close_scene(scene *s)
@@ -341,7 +341,7 @@ Test(states, wrong_calls_are_refused)
     must_refuse(NULL_ARGUMENT, s.world, quern_states_set(NULL, 0));
     must_refuse(NULL_ARGUMENT, s.world, quern_states_add_systems(NULL, s.schedule, 0));
     must_refuse(NULL_ARGUMENT, s.world, quern_states_add_systems(s.states, NULL, 0));
-    must_refuse(INVALID_ARGUMENT, s.world, quern_states_add_systems(s.states, s.schedule, 1));
+    must_refuse(INVALID_ARGUMENT, s.world, quern_states_add_systems(s.states, s.schedule, 2));
     must_refuse(DUPLICATE_NAME, s.world, quern_states_add_systems(s.states, s.schedule, 0));
     cr_assert_eq(quern_states_get(NULL), QUERN_NO_STATE);
     cr_assert_eq(quern_states_tag(s.states, STATE_COUNT).bits, 0);
@@ -358,7 +358,12 @@ Test(states, removed_systems_can_be_added_again)
     open_scene(&s, true, 0);
     const uint32_t set_count = quern_schedule_list_sets(s.schedule, NULL, 0),
                    system_count = quern_schedule_system_count(s.schedule);
+    quern_schedule_info info;
+    must(quern_schedule_get_info(s.schedule, &info));
+    cr_assert_eq(info.phase_count, 2);
     must(quern_states_remove_systems(s.states, s.schedule));
+    must(quern_schedule_get_info(s.schedule, &info));
+    cr_assert_eq(info.phase_count, 1);
     cr_assert_eq(quern_schedule_list_sets(s.schedule, NULL, 0), 0);
     must_refuse(UNKNOWN_SYSTEM, s.world, quern_schedule_run(s.schedule, NULL, 1));
     must_refuse(INVALID_ARGUMENT, s.world, quern_states_remove_systems(s.states, s.schedule));
@@ -415,6 +420,9 @@ Test(states, without_memory_nothing_is_added)
         const quern_result result = quern_states_add_systems(states, schedule, 0);
         if (result == QUERN_OK) break;
         cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        quern_schedule_info info;
+        must(quern_schedule_get_info(schedule, &info));
+        cr_assert_eq(info.phase_count, 1);
         cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 0);
         cr_assert_eq(quern_schedule_system_count(schedule), 0);
     }

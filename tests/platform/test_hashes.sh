@@ -45,6 +45,7 @@ result()
         start ranks/ranks_alone --agents 300 --frames 40 --ranks 4 --balance 3 --threads "$2" |
             sed -n 's/^hash by id: //p'
         ;;
+    maze | towers) start "$1" "$2" | sed -n 's/^hash //p' ;;
     *) start "$1" | cksum | cut -d ' ' -f 1 ;;
     esac
 }

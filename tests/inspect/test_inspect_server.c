@@ -518,6 +518,8 @@ Test(inspect_server, answers_beside_idle_connections, .timeout = 120)
     inspect_scene_close(&scene);
 }
 
+static int saved_input; /* standard input, while a connection has its number */
+
 /* In a program that has closed its standard input, a connection may have the number 0. */
 static void *ask_without_input(void *user_data)
 {
@@ -526,7 +528,8 @@ static void *ask_without_input(void *user_data)
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port = htons((uint16_t)port),
                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int input = dup(STDIN_FILENO), file = socket(AF_INET, SOCK_STREAM, 0);
+    const int file = socket(AF_INET, SOCK_STREAM, 0);
+    saved_input = dup(STDIN_FILENO);
     close(STDIN_FILENO);
     cr_assert_eq(connect(file, (const struct sockaddr *)&address, sizeof address), 0);
     while (fcntl(STDIN_FILENO, F_GETFD) < 0) /* until the server has accepted the connection */
@@ -538,7 +541,6 @@ static void *ask_without_input(void *user_data)
     inspect_client_receive(file, text, sizeof text, NULL);
     cr_expect_eq(strncmp(text, "HTTP/1.1 200", 12), 0, "%s", text);
     close(file);
-    if (input >= 0) dup2(input, STDIN_FILENO);
     return finish();
 }
 
@@ -546,6 +548,8 @@ Test(inspect_server, answers_on_a_connection_with_the_number_0, .timeout = 60)
 {
     serve_thread(ask_without_input, NULL);
     inspect_scene_close(&scene);
+    if (saved_input >= 0)
+        dup2(saved_input, STDIN_FILENO); /* not before the server has closed the connection */
 }
 
 /* Several requests at once on one connection, a body in parts, and a client that has closed its sending side. */

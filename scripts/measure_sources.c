@@ -4,13 +4,15 @@
  * alone measure_sources.py counts what is called. One thread, and no input but the arguments, so that counts repeat.
  * PAD bytes are allocated first: caches with addresses as keys have collisions at some addresses. */
 
+#include <quern/kit/background.h>
+#include <quern/kit/states.h>
 #include <quern/quern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTITY_COUNT = 1000, SYSTEM_COUNT = 10 };
+enum { ENTITY_COUNT = 1000, SYSTEM_COUNT = 10, REQUEST_COUNT = 100 };
 
 typedef struct Position {
     float x, y, z;
@@ -104,22 +106,248 @@ static void sync_300(void)
     remove_by_commands(300);
 }
 
-/* `undo` is called after the warm-up, so that the case changes the same again. */
+/* ------------------------------------------------------------- what games ask for, besides the calls above */
+
+typedef struct Bag {
+    QUERN_LIST(uint32_t) numbers;
+} Bag;
+
+typedef struct Debt {
+    quern_entity target; /* of an edge of a relation with several targets per source */
+    uint32_t amount;
+} Debt;
+
+typedef struct Debts {
+    QUERN_LIST(Debt) list;
+} Debts;
+
+typedef struct Amount {
+    uint32_t number;
+} Amount;
+
+static quern_component bag, hooked, shared, wish;
+static quern_relation home, owes;
+static quern_resource setting;
+static quern_schedule *idle; /* of one system */
+static quern_states *states;
+static quern_background *background;
+static uint32_t hook_calls;
+
+static void push_and_pop(void)
+{
+    Bag *own = quern_entity_get(world, entities[0], bag);
+    QUERN_MUST(QUERN_LIST_PUSH(&own->numbers, uint32_t, 7));
+    QUERN_MUST(quern_list_pop(&own->numbers.list, sizeof(uint32_t), NULL));
+}
+
+static void set_same(void)
+{
+    bool has_changed;
+    QUERN_MUST(quern_entity_set_if_different(world, entities[0], position, &value, &has_changed));
+}
+
+static void clone_and_destroy(void)
+{
+    quern_entity copy;
+    QUERN_MUST(quern_entity_clone(world, entities[1], NULL, &copy));
+    QUERN_MUST(quern_entity_destroy(world, copy));
+}
+
+static void set_edge(void)
+{
+    QUERN_MUST(quern_entity_set_edge_value(world, entities[0], home, entities[1], &(Amount){3}));
+}
+
+static void get_edge(void)
+{
+    if (quern_entity_edge_value(world, entities[0], home, entities[1]) == NULL) abort();
+}
+
+static void set_edge_of_four(void)
+{
+    QUERN_MUST(quern_entity_set_edge_value(world, entities[0], owes, entities[3], &(Debt){.amount = 3}));
+}
+
+static void get_edge_of_four(void)
+{
+    if (quern_entity_edge_value(world, entities[0], owes, entities[3]) == NULL) abort();
+}
+
+static void count_call(quern_world *of, quern_entity entity, void *added, void *user_data)
+{
+    (void)of, (void)entity, (void)added, (void)user_data;
+    hook_calls++;
+}
+
+static void add_and_remove_hooked(void)
+{
+    QUERN_MUST(quern_entity_add(world, entities[0], hooked, &value));
+    QUERN_MUST(quern_entity_remove(world, entities[0], hooked));
+}
+
+static void get_shared(void)
+{
+    if (quern_entity_get_shared(world, entities[0], shared) == NULL) abort();
+}
+
+static void find_nearest(void)
+{
+    if (quern_entity_is_null(quern_entity_nearest(world, entities[10], parent, mark))) abort();
+}
+
+static void run_idle(void)
+{
+    QUERN_MUST(quern_schedule_run(idle, jobs, 1.0 / 64));
+}
+
+static void do_nothing(quern_context *context, const quern_view *view)
+{
+    (void)context, (void)view;
+}
+
+static void open_idle(void)
+{
+    QUERN_MUST(quern_schedule_create(world, NULL, &idle));
+}
+
+static void open_plain(void)
+{
+    open_idle();
+    QUERN_MUST(
+        quern_schedule_add_system(idle, &(quern_system_def){.name = "plain", .run = do_nothing}, NULL));
+}
+
+static void open_watching(void)
+{
+    open_idle();
+    QUERN_MUST(QUERN_RESOURCE_REGISTER_FIELDS(world, &setting, Position, x, y, z));
+    QUERN_MUST(quern_schedule_add_system(
+        idle, &(quern_system_def){.name = "watching", .run = do_nothing, .if_changed = {setting}}, NULL));
+}
+
+static void open_states(void)
+{
+    open_idle();
+    QUERN_MUST(quern_states_create(
+        world, &(quern_states_def){.name = "game", .states = {"menu", "playing", "paused"}}, &states));
+    QUERN_MUST(quern_states_add_systems(states, idle, 0));
+    QUERN_MUST(quern_schedule_add_system(
+        idle, &(quern_system_def){.name = "plain", .run = do_nothing, .sets = {"menu"}}, NULL));
+}
+
+static bool never_done(void *user_data, quern_background_step *step)
+{
+    (void)user_data, (void)step;
+    return false;
+}
+
+static void open_background(void)
+{
+    open_idle();
+    QUERN_MUST(quern_component_register(
+        world, &(quern_component_def){.name = "wish", .size_bytes = 8, .alignment_bytes = 4}, &wish));
+    const quern_background_def def = {
+        .name = "work", .request = wish, .result = mark, .step = never_done, .frames = 60000};
+    QUERN_MUST(quern_background_create(world, &def, &background));
+    QUERN_MUST(quern_background_add_systems(background, idle, 0));
+}
+
+static void open_requests(void)
+{
+    open_background();
+    for (uint32_t i = 0; i < REQUEST_COUNT; i++)
+        QUERN_MUST(quern_entity_add(world, entities[i], wish, &(uint64_t){i}));
+}
+
+static void open_edges(void)
+{
+    quern_component amount, debts;
+    QUERN_MUST(QUERN_COMPONENT_REGISTER_FIELDS(world, &amount, Amount, number));
+    QUERN_MUST(quern_component_register(
+        world,
+        &(quern_component_def){QUERN_TYPE(Debts),
+                               .fields = {QUERN_LIST_FIELD(Debts, list, Debt, target, amount)}},
+        &debts));
+    QUERN_MUST(
+        quern_relation_register(world, &(quern_relation_def){.name = "home", .value = amount}, &home));
+    QUERN_MUST(quern_relation_register(
+        world, &(quern_relation_def){.name = "owes", .many = true, .value = debts}, &owes));
+    QUERN_MUST(quern_entity_relate(world, entities[0], home, entities[1]));
+    for (int i = 1; i <= 4; i++)
+        QUERN_MUST(quern_entity_relate(world, entities[0], owes, entities[i]));
+}
+
+static void open_bag(void)
+{
+    QUERN_MUST(quern_component_register(
+        world,
+        &(quern_component_def){QUERN_TYPE(Bag), .fields = {QUERN_LIST_FIELD(Bag, numbers, uint32_t)}},
+        &bag));
+    QUERN_MUST(quern_entity_add(world, entities[0], bag, NULL));
+    push_and_pop();
+}
+
+static void open_hooked(void)
+{
+    QUERN_MUST(quern_component_register(
+        world,
+        &(quern_component_def){.name = "hooked",
+                               .size_bytes = sizeof value,
+                               .alignment_bytes = 4,
+                               .entity_hooks = {.on_add = count_call, .on_remove = count_call}},
+        &hooked));
+}
+
+static void open_shared(void)
+{
+    quern_entity holder;
+    QUERN_MUST(quern_component_register(
+        world, &(quern_component_def){.name = "mesh", .size_bytes = 12, .alignment_bytes = 4}, &shared));
+    QUERN_MUST(quern_shared_create(world, &(quern_prefab_value){.component = shared, .value = &value}, 1,
+                                   &holder));
+    QUERN_MUST(quern_entity_relate(world, entities[0], quern_world_shared(world), holder));
+}
+
+/* The third ancestor has the component. */
+static void open_chain(void)
+{
+    for (int i = 10; i < 13; i++)
+        QUERN_MUST(quern_entity_relate(world, entities[i], parent, entities[i + 1]));
+    QUERN_MUST(quern_entity_add(world, entities[13], mark, &value));
+}
+
+/* `undo` is called after the warm-up, so that the case changes the same again. `open` prepares the world. */
 static const struct {
     const char *name;
     void (*run)(void);
     void (*undo)(void);
+    void (*open)(void);
 } cases[] = {
-    {"set", set_value, NULL},
-    {"get", get_value, NULL},
-    {"add_remove", add_and_remove, NULL},
-    {"create_destroy", create_and_destroy, NULL},
-    {"relate", relate_again, NULL},
-    {"frame", run_frame, NULL},
-    {"sync_1", sync_1, NULL},
-    {"sync_10", sync_10, NULL},
-    {"sync_300", sync_300, NULL},
-    {"deferred_add", add_deferred, remove_deferred},
+    {"set", set_value, NULL, NULL},
+    {"get", get_value, NULL, NULL},
+    {"add_remove", add_and_remove, NULL, NULL},
+    {"create_destroy", create_and_destroy, NULL, NULL},
+    {"relate", relate_again, NULL, NULL},
+    {"frame", run_frame, NULL, NULL},
+    {"sync_1", sync_1, NULL, NULL},
+    {"sync_10", sync_10, NULL, NULL},
+    {"sync_300", sync_300, NULL, NULL},
+    {"deferred_add", add_deferred, remove_deferred, NULL},
+    {"push_pop", push_and_pop, NULL, open_bag},
+    {"set_same", set_same, NULL, NULL},
+    {"clone", clone_and_destroy, NULL, NULL},
+    {"set_edge", set_edge, NULL, open_edges},
+    {"get_edge", get_edge, NULL, open_edges},
+    {"set_edge4", set_edge_of_four, NULL, open_edges},
+    {"get_edge4", get_edge_of_four, NULL, open_edges},
+    {"hooked", add_and_remove_hooked, NULL, open_hooked},
+    {"shared", get_shared, NULL, open_shared},
+    {"nearest", find_nearest, NULL, open_chain},
+    {"idle", run_idle, NULL, open_plain},
+    {"if_changed", run_idle, NULL, open_watching},
+    {"states", run_idle, NULL, open_states},
+    {"background", run_idle, NULL, open_background},
+    {"requests", run_idle, NULL, open_requests},
 };
 
 static void move(quern_context *context, const quern_view *view)
@@ -164,12 +392,16 @@ int main(int argument_count, char **arguments)
         if (strcmp(arguments[1], cases[i].name) != 0) continue;
         void *pad = malloc(strtoul(arguments[3], NULL, 10));
         open_world();
+        if (cases[i].open != NULL) cases[i].open();
         for (int round = 0; round < 3; round++) {
             cases[i].run();
             if (cases[i].undo != NULL) cases[i].undo();
         }
         measured(cases[i].run, strtoul(arguments[2], NULL, 10));
         quern_schedule_destroy(schedule);
+        quern_schedule_destroy(idle);
+        quern_background_destroy(background);
+        quern_states_destroy(states);
         quern_jobs_destroy(jobs);
         quern_world_destroy(world);
         free(pad);

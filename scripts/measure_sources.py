@@ -58,6 +58,19 @@ COUNTS = (("set", "set"), ("get", "get"), ("add_remove", "add and remove"), ("cr
           ("relate", "relate to the same target"), ("frame", "frame of ten systems"),
           ("sync_1", "two sync points, 1 command each"), ("sync_10", "two sync points, 10 commands each"),
           ("sync_300", "two sync points, 300 commands each"))
+FEATURES = (("push_pop", "push a number to a list of an entity, and pop it"),
+            ("set_same", "set a value that is the same (`quern_entity_set_if_different`)"),
+            ("clone", "clone an entity with two values, and destroy the copy"),
+            ("get_edge", "get the value of an edge"), ("set_edge", "set the value of an edge"),
+            ("get_edge4", "get the value of one of four edges"), ("set_edge4", "set the value of one of four edges"),
+            ("hooked", "add and remove a component with entity hooks"),
+            ("shared", "get a shared value (`quern_entity_get_shared`)"),
+            ("nearest", "find the third ancestor (`quern_entity_nearest`)"),
+            ("idle", "a frame of one system that does nothing"),
+            ("if_changed", "the same with `if_changed`, nothing changed"),
+            ("states", "the same in one of three states"),
+            ("background", "a frame with background work, and no request"),
+            ("requests", "a frame with 100 pending requests"))
 PADS = (0, 4096, 300000)
 IGNORED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 SHARED = re.compile(r"\bquern__\w+")
@@ -226,8 +239,9 @@ def compile_cases(build, folder):
         fail(f"{build} is no build folder: {error}")
     program = os.path.join(folder, "measure_sources")
     output_of([os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-g", "-I", os.path.join(root, "include"),
-               os.path.join(HERE, "measure_sources.c"), os.path.join(build, "libquern.a"), "-pthread", "-lm", "-o",
-               program], text=True)
+               "-I", os.path.join(build, "kit", "include"), os.path.join(HERE, "measure_sources.c"),
+               os.path.join(build, "kit", "libquern_background.a"), os.path.join(build, "kit", "libquern_states.a"),
+               os.path.join(build, "libquern.a"), "-pthread", "-lm", "-o", program], text=True)
     return program, root
 
 
@@ -257,11 +271,11 @@ def measure_paths(build):
     return rows
 
 
-def measure_counts(build):
+def measure_counts(build, cases):
     rows = {}
     with tempfile.TemporaryDirectory() as folder:
         program, _ = compile_cases(build, folder)
-        for case, _ in COUNTS:
+        for case, _ in cases:
             costs = []
             for pad in PADS:
                 few, many = (int(re.search(r"^totals: (\d+)", callgrind(program, case, count, folder, pad), re.M)[1])
@@ -299,22 +313,27 @@ def main():
     parser.add_argument("--at", action="append", default=[], metavar="REV", help="a git revision, instead of the tree")
     parser.add_argument("--paths", action="append", default=[], metavar="BUILD", help="count functions on two paths")
     parser.add_argument("--counts", action="append", default=[], metavar="BUILD", help="count instructions of calls")
+    parser.add_argument("--features", action="append", default=[], metavar="BUILD",
+                        help="count instructions of further features")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
     arguments = parser.parse_args()
     sources = {at: measure_revision(at) for at in arguments.at}
-    if not (sources or arguments.paths or arguments.counts):
+    if not (sources or arguments.paths or arguments.counts or arguments.features):
         sources = {"working tree": measure_sources(ROOT)}
     paths = {build: measure_paths(os.path.abspath(build)) for build in arguments.paths}
-    counts = {build: measure_counts(os.path.abspath(build)) for build in arguments.counts}
+    counts = {build: measure_counts(os.path.abspath(build), COUNTS) for build in arguments.counts}
+    features = {build: measure_counts(os.path.abspath(build), FEATURES) for build in arguments.features}
     if sources:
         print_sources(list(sources), list(sources.values()))
     if paths:
         print_table("functions on the path of", list(paths), list(paths.values()), PATHS, AIMS)
     if counts:
         print_table("instructions", list(counts), list(counts.values()), dict(COUNTS))
+    if features:
+        print_table("instructions", list(features), list(features.values()), dict(FEATURES))
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"sources": sources, "paths": paths, "counts": counts}, file, indent=1)
+            json.dump({"sources": sources, "paths": paths, "counts": counts, "features": features}, file, indent=1)
 
 
 if __name__ == "__main__":

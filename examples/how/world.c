@@ -39,6 +39,33 @@ typedef struct Bag {
     quern_string label;
 } Bag;
 
+/* Appends the items of one bag to another one. Called at sync points, in the order of commands. */
+static void append_items(void *value, const void *accumulated, void *user_data)
+{
+    Bag *bag = value;
+    const Bag *sent = accumulated;
+    (void)user_data;
+    for (uint32_t i = 0; i < sent->items.list.count; i++)
+        QUERN_MUST(QUERN_LIST_PUSH(&bag->items, uint32_t, sent->items.items[i]));
+}
+
+static void send_items(quern_world *world, quern_component bag_id)
+{
+    quern_combine append; /* register it once */
+    const quern_combine_def def = {.name = "append items", .function = append_items};
+    QUERN_MUST(quern_combine_register(world, &def, &append));
+    quern_commands *commands = quern_world_commands(world); /* or those of a parallel system */
+    for (uint32_t i = 0; i < 3; i++) {
+        Bag sent = {.items.list.count = 0};
+        QUERN_MUST(QUERN_LIST_PUSH(&sent.items, uint32_t, 100 + i));
+        QUERN_MUST(
+            quern_commands_accumulate(commands, quern_entity_find(world, "knight"), bag_id, &sent, append));
+        quern_list_free(&sent.items.list);
+    }
+    QUERN_MUST(quern_world_flush(world));
+    printf("%u items\n", QUERN_GET(world, quern_entity_find(world, "knight"), Bag)->items.list.count);
+}
+
 static void use_lists(quern_world *world)
 {
     quern_component bag_id;
@@ -51,6 +78,7 @@ static void use_lists(quern_world *world)
     QUERN_MUST(QUERN_LIST_PUSH(&bag->items, uint32_t, 12, 7));
     QUERN_MUST(quern_string_print(&bag->label, "%u things", bag->items.list.count));
     printf("%s, the first is %u\n", quern_string_text(&bag->label), bag->items.items[0]);
+    send_items(world, bag_id);
 }
 
 static void create_many(quern_world *world)

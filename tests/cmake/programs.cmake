@@ -36,7 +36,7 @@ quern_add_example(
 quern_add_example(how_idioms "" "bob is liked by 1\n" "has got a health\n" "the copy is the same\n$")
 quern_add_example(how_beside "" "^the crate is at 0, the barrel at 3.8\nbodies: 1\nsound 7, volume 0.5\n"
                   "room 3: hash 033b6c310360667e\n$")
-quern_add_example(how_world "" "^knight: found, 90 points\n2 things, the first is 12\n" "x = 12.5\n")
+quern_add_example(how_world "" "^knight: found, 90 points\n2 things, the first is 12\n5 items\n" "x = 12.5\n")
 quern_add_example(how_systems "" "all points: 2\n" "two of three ghosts are near: 7 points\n" "explode: passed\n" "shuffled runs: equal\n$")
 quern_add_example(how_flow "" "frame 0: menu, 0 miners" "frame 90: playing, 3 miners" "frame 112: menu, 0 miners\n3 ways found\n$")
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")

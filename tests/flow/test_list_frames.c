@@ -232,6 +232,95 @@ static void read_found(void)
     cr_assert_eq(count, (uint32_t)FOUND_EVENTS);
 }
 
+/* ------------------------------------------------------------------------------------- appending by command */
+
+enum { SENDERS = 500, BOXES = 3 };
+
+typedef struct box {
+    QUERN_LIST(uint32_t) numbers;
+} box;
+
+typedef struct sender {
+    uint32_t number;
+} sender;
+
+typedef struct appending {
+    quern_component box;
+    quern_combine append;
+    quern_entity boxes[BOXES];
+} appending;
+
+static void append_numbers(void *value, const void *accumulated, void *user_data)
+{
+    box *to = value;
+    const box *from = accumulated;
+    for (uint32_t i = 0; i < from->numbers.list.count; i++)
+        must(QUERN_LIST_PUSH(&to->numbers, uint32_t, from->numbers.items[i]));
+}
+
+static void send_numbers(quern_context *context, const quern_view *view)
+{
+    const appending *to = quern_context_user_data(context);
+    const sender *senders = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        box sent = {.numbers.list.count = 0};
+        for (uint32_t k = 0; k <= senders[i].number % 3; k++)
+            must(QUERN_LIST_PUSH(&sent.numbers, uint32_t, 10 * senders[i].number + k));
+        must(quern_commands_accumulate(quern_context_commands(context),
+                                       to->boxes[senders[i].number % BOXES], to->box, &sent, to->append));
+        quern_list_free(&sent.numbers.list);
+    }
+}
+
+Test(list_frames, accumulated_lists_are_appended_in_the_order_of_commands)
+{
+    static const uint32_t thread_counts[] = {0, 1, 2, 3, 8};
+    for (uint32_t t = 0; t < sizeof thread_counts / sizeof *thread_counts; t++) {
+        quern_jobs *jobs = NULL;
+        quern_schedule *schedule;
+        appending to;
+        quern_component sender_id;
+        if (thread_counts[t] > 0)
+            must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_counts[t]}, &jobs));
+        world = setup_world();
+        must(quern_component_register(
+            world,
+            &(quern_component_def){QUERN_TYPE(box), .fields = {QUERN_LIST_FIELD(box, numbers, uint32_t)}},
+            &to.box));
+        must(QUERN_COMPONENT_REGISTER_FIELDS(world, &sender_id, sender, number));
+        must(quern_combine_register(
+            world, &(quern_combine_def){.name = "append", .function = append_numbers}, &to.append));
+        for (uint32_t i = 0; i < BOXES; i++)
+            must(quern_entity_create_with(world, &to.box, NULL, 1, &to.boxes[i]));
+        for (uint32_t i = 0; i < SENDERS; i++)
+            must(quern_entity_create_with(world, &sender_id, (const void *const[]){&(sender){i}}, 1, NULL));
+        must(quern_schedule_create(world, NULL, &schedule));
+        must(quern_schedule_add_system(schedule,
+                                       &(quern_system_def){.name = "send",
+                                                           .run = send_numbers,
+                                                           .terms = {quern_term_read(sender_id)},
+                                                           .user_data = &to},
+                                       NULL));
+        for (uint32_t frame = 1; frame <= 2; frame++) {
+            must(quern_schedule_run(schedule, jobs, 1));
+            for (uint32_t b = 0; b < BOXES; b++) {
+                const box *own = quern_entity_get(world, to.boxes[b], to.box);
+                uint32_t at = 0;
+                for (uint32_t round = 0; round < frame; round++)
+                    for (uint32_t i = b; i < SENDERS; i += BOXES)
+                        for (uint32_t k = 0; k <= i % 3; k++, at++) {
+                            cr_assert_lt(at, own->numbers.list.count);
+                            cr_assert_eq(own->numbers.items[at], 10 * i + k);
+                        }
+                cr_assert_eq(own->numbers.list.count, at);
+            }
+        }
+        quern_schedule_destroy(schedule);
+        close_world();
+        quern_jobs_destroy(jobs);
+    }
+}
+
 Test(list_frames, places_of_events_have_empty_lists)
 {
     quern_event_def def = {

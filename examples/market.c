@@ -391,7 +391,7 @@ static int count_guards(quern_world *world)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         const Stall *stalls = QUERN_COLUMN(&it.view, 0, const Stall);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        for (uint32_t count = it.view.count, i = 0; i < count; i++)
             guards +=
                 quern_entity_is_alive(world, stalls[i].guard) &&
                 quern_entity_equal(quern_entity_target(world, stalls[i].guard, quern_world_parent(world)),

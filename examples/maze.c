@@ -310,7 +310,7 @@ static void draw(const Game *game)
         const Dot *dots = QUERN_COLUMN(&it.view, 0, const Dot);
         const Mover *movers = QUERN_COLUMN(&it.view, 1, const Mover);
         const Trail *trails = QUERN_COLUMN(&it.view, 2, const Trail);
-        for (uint32_t i = 0; i < it.view.count; i++) {
+        for (uint32_t count = it.view.count, i = 0; i < count; i++) {
             if (dots != NULL) picture[dots[i].cell] = '.';
             for (uint32_t k = 0; trails != NULL && k < trails[i].cells.list.count; k++)
                 picture[trails[i].cells.items[k]] = ',';

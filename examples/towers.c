@@ -126,7 +126,7 @@ static bool shoot_at_first(quern_context *context, Point from, const Kind *kind)
     {
         const Foe *foes = QUERN_COLUMN(&it.view, 0, const Foe);
         const Point *places = QUERN_COLUMN(&it.view, 1, const Point);
-        for (uint32_t k = 0; k < it.view.count; k++) {
+        for (uint32_t foe_count = it.view.count, k = 0; k < foe_count; k++) {
             const float dx = places[k].x - from.x, dy = places[k].y - from.y;
             if (dx * dx + dy * dy > kind->reach * kind->reach) continue;
             const quern_entity *targets = &it.view.entities[k];
@@ -284,7 +284,7 @@ static void draw(const Game *game)
         &query));
     for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const Point *places = QUERN_COLUMN(&it.view, 0, const Point);
-        for (uint32_t i = 0; i < it.view.count; i++) {
+        for (uint32_t count = it.view.count, i = 0; i < count; i++) {
             const Kind *kind =
                 quern_entity_get_shared(game->world, it.view.entities[i], QUERN_ID(game->world, Kind));
             picture[(int)places[i].y][(int)places[i].x] = kind != NULL ? kind->letter : 'o';

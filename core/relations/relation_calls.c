@@ -378,6 +378,8 @@ quern_entity quern__read_nearest(quern__related of, uint32_t component_index,
     for (uint32_t slot = of.slot; slot != QUERN__SLOT_NONE;
          slot = quern__links_target(&of.relation->links, slot)) {
         const quern__record *record = quern__entities_record(&of.storage->entities, slot);
+        if (record->location == 0)
+            continue; /* an entity hook reads, and the sync point will create the entity */
         const quern__archetype *archetype = quern__storage_archetype_of(of.storage, record);
         if (quern__archetype_has(archetype, component_index) &&
             (filter == NULL || quern__archetype_filter_passes(*filter, archetype)))

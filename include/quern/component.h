@@ -63,7 +63,8 @@ typedef void quern_entity_hook(quern_world *world, quern_entity entity, void *va
  * Each may be NULL. A call, and a sync point, is one change, the sum of all that it does:
  *
  *   1. on_remove for each value that goes, before any other value changes: all components of entities are as they were.
- *      Targets and names may be those after the change already; the components of relations have the targets from before.
+ *      Targets and names may be those after the change already, among them entities that do not exist yet, of which
+ *      quern_entity_is_alive returns false. The components of relations have the targets from before.
  *      Entities with a greater level in a relation come first, so children precede their parents.
  *   2. The change.
  *   3. For each component in the order of registration, and each entity in the order of archetypes and rows: on_add if the

@@ -190,3 +190,33 @@ Test(edge_hooks, are_not_called_by_calls_without_memory)
         expect(texts[i]);
     }
 }
+
+/* A relation already has the target that a sync point will create, in a slot that was in use before. */
+static void climb_to_new_target(quern_world *in, quern_entity entity, void *value, void *user_data)
+{
+    const quern_relation parent = quern_world_parent(in);
+    const quern_entity target = quern_entity_target(in, entity, parent);
+    cr_assert(!quern_entity_is_alive(in, target));
+    cr_assert(quern_entity_is_null(quern_entity_nearest(in, entity, parent, debts)));
+    note("climb", &(Debt){1}, NULL);
+}
+
+Test(edge_hooks, climb_past_entities_that_do_not_exist_yet)
+{
+    const quern_component_def def = {.name = "Leaf", .entity_hooks = {.on_remove = climb_to_new_target}};
+    const quern_relation parent = quern_world_parent(world);
+    quern_commands *commands = quern_world_commands(world);
+    quern_component leaf;
+    must(quern_component_register(world, &def, &leaf));
+    const quern_entity entity = setup_entity(world);
+    quern_entity used[8], made;
+    for (uint32_t i = 0; i < 8; i++)
+        used[i] = setup_entity(world);
+    must(quern_entity_destroy_many(world, used, 8));
+    must(quern_entity_add(world, entity, leaf, NULL));
+    must(quern_commands_create(commands, &made));
+    must(quern_commands_relate(commands, entity, parent, made));
+    must(quern_commands_remove(commands, entity, leaf));
+    must(quern_world_flush(world));
+    expect("climb 1, ");
+}

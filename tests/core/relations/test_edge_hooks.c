@@ -191,12 +191,13 @@ Test(edge_hooks, are_not_called_by_calls_without_memory)
     }
 }
 
-/* A relation already has the target that a sync point will create, in a slot that was in use before. */
+/* A relation already has the targets that a sync point will create: in a slot that was in use before, and in a new one. */
 static void climb_to_new_target(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
     const quern_relation parent = quern_world_parent(in);
     const quern_entity target = quern_entity_target(in, entity, parent);
     cr_assert(!quern_entity_is_alive(in, target));
+    cr_assert_eq(quern_entity_world_tag(target), quern_entity_world_tag(entity));
     cr_assert(quern_entity_is_null(quern_entity_nearest(in, entity, parent, debts)));
     note("climb", &(Debt){1}, NULL);
 }
@@ -208,15 +209,16 @@ Test(edge_hooks, climb_past_entities_that_do_not_exist_yet)
     quern_commands *commands = quern_world_commands(world);
     quern_component leaf;
     must(quern_component_register(world, &def, &leaf));
-    const quern_entity entity = setup_entity(world);
-    quern_entity used[8], made;
-    for (uint32_t i = 0; i < 8; i++)
-        used[i] = setup_entity(world);
-    must(quern_entity_destroy_many(world, used, 8));
-    must(quern_entity_add(world, entity, leaf, NULL));
-    must(quern_commands_create(commands, &made));
-    must(quern_commands_relate(commands, entity, parent, made));
-    must(quern_commands_remove(commands, entity, leaf));
+    const quern_entity used = setup_entity(world);
+    const quern_entity entities[2] = {setup_entity(world), setup_entity(world)};
+    must(quern_entity_destroy(world, used));
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_entity made;
+        must(quern_entity_add(world, entities[i], leaf, NULL));
+        must(quern_commands_create(commands, &made));
+        must(quern_commands_relate(commands, entities[i], parent, made));
+        must(quern_commands_remove(commands, entities[i], leaf));
+    }
     must(quern_world_flush(world));
-    expect("climb 1, ");
+    expect("climb 1, climb 1, ");
 }

@@ -172,19 +172,27 @@ static quern_result destroy_target(void)
     return quern_entity_destroy(world, failing_target);
 }
 
+static quern_result relate_many(void)
+{
+    return quern_entity_relate_many(world, (const quern_entity[]){failing_source, failing_target}, likes,
+                                    (const quern_entity[]){failing_target, failing_source}, 2);
+}
+
 Test(edge_hooks, are_not_called_by_calls_without_memory)
 {
     failing_source = setup_entity(world);
     failing_target = setup_entity(world);
-    quern_result (*const functions[])(void) = {relate, unrelate, relate, destroy_target};
-    const char *const texts[] = {"add 1, set 1, ", "remove 1, ", "add 1, set 1, ", "remove 1, "};
-    for (uint32_t i = 0; i < 4; i++) {
+    quern_result (*const functions[])(void) = {relate, unrelate, relate, relate_many, destroy_target};
+    const char *const texts[] = {"add 1, set 1, ", "remove 1, ", "add 1, set 1, ",
+                                 "add 1, set 1, add 1, set 1, ", "remove 1, remove 1, remove 1, "};
+    for (uint32_t i = 0; i < 5; i++) {
         quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
         for (uint64_t n = 1; result != QUERN_OK; n++) {
             expect("");
             failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
             result = functions[i]();
             failing_allocator_heal(memory);
+            must(quern_world_validate(world));
             cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
         }
         expect(texts[i]);

@@ -651,6 +651,7 @@ quern_result quern__world_destroy_cascade(quern_world *world, const quern_entity
     if (result == QUERN_OK) {
         destroy_cascaded(storage, cascade);
         destroy_slots(storage, cascade->slots.items, cascade->requested_count);
+        quern__hooks_after(storage); /* sources that survive have lost values of edges */
     }
     quern__cascade_end(cascade);
     return result;
@@ -728,6 +729,7 @@ static quern_result destroy_matches_and_cascade(const quern_query *query, uint64
             destroy_slots(storage, cascade->slots.items, cascade->requested_count);
         else
             destroy_matches(query);
+        quern__hooks_after(storage);
     }
     quern__cascade_end(cascade);
     return result;

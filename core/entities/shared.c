@@ -52,7 +52,8 @@ quern_result quern_shared_create(quern_world *world, const quern_prefab_value *v
 static quern_entity shared_of(const quern_world *world, quern_entity entity)
 {
     const quern__relation *relation = quern__relation_find(&world->storage, quern__shared_def.name);
-    if (relation == NULL || relation->is_many) return quern_entity_null();
+    if (relation == NULL || !quern__relation_has_definition(relation, &quern__shared_def))
+        return quern_entity_null();
     return quern__entity_of_link(&world->storage,
                                  quern__links_target(&relation->links, quern_entity_index(entity)));
 }
@@ -79,18 +80,18 @@ const void *quern_entity_get_shared(quern_world *world, quern_entity entity, que
     return value_of(world, shared_of(world, entity), component);
 }
 
-/* Makes the entity share values with a copy of *shared, which replaces it. The copy is a child of the entity. */
-static quern_result copy_shared(quern_world *world, quern_entity entity, quern_entity *shared)
+/* Makes the entity share values with a copy of `shared` that has another value of a component. The copy is a child of the
+ * entity. */
+static quern_result share_copy(quern_world *world, quern_entity entity, quern_entity shared,
+                               quern_component component, const void *value)
 {
     quern_entity copy;
-    const quern_spawn_def below = {.parent = entity};
-    quern_result result = quern_entity_clone(world, *shared, &below, &copy);
+    const quern_spawn_def below = {.parent = entity,
+                                   .overrides = {{.component = component, .column = value}}};
+    quern_result result = quern_entity_clone(world, shared, &below, &copy);
     if (result != QUERN_OK) return result;
     result = quern_entity_relate(world, entity, quern_world_shared(world), copy);
-    if (result == QUERN_OK) {
-        *shared = copy;
-        return QUERN_OK;
-    }
+    if (result == QUERN_OK) return QUERN_OK;
     const quern_result destroyed = quern_entity_destroy(world, copy);
     (void)destroyed; /* without memory for that, a disabled child remains, which nothing refers to */
     return result;
@@ -105,7 +106,7 @@ quern_result quern_entity_override_shared(quern_world *world, quern_entity entit
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     const uint32_t index = quern__component_index(component);
     const quern__type *type = quern__components_type(&world->storage.components, index);
-    quern_entity shared = shared_of(world, entity);
+    const quern_entity shared = shared_of(world, entity);
     if (type->size_bytes == 0 || quern__components_is_managed(&world->storage.components, index))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -118,9 +119,9 @@ quern_result quern_entity_override_shared(quern_world *world, quern_entity entit
                            "quern_world_shared, or use quern_entity_set for a value of its own",
                            quern_entity_index(entity), quern_entity_generation(entity), type->name);
     result = quern__type_check_provisional(type, value, 1, "final handles");
-    if (result == QUERN_OK &&
-        !quern_entity_equal(quern_entity_target(world, shared, quern_world_parent(world)), entity))
-        result = copy_shared(world, entity, &shared);
-    if (result == QUERN_OK) result = quern_entity_set(world, shared, component, value);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    result = quern_entity_equal(quern_entity_target(world, shared, quern_world_parent(world)), entity)
+                 ? quern_entity_set(world, shared, component, value)
+                 : share_copy(world, entity, shared, component, value);
     return quern__in_call(result, __func__);
 }

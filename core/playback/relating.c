@@ -6,6 +6,8 @@
  * the stage, and refusals. */
 #include "core/playback/stages.h"
 
+#include "core/reactions/hook.h"
+
 #include <quern/world.h>
 
 /* ----------------------------------------------------------------------------- lists of follow-up commands */
@@ -630,6 +632,14 @@ static quern_result reserve_created(quern__relating *relating, const quern__gath
     }
     quern__entities_peek(&storage->entities, count, relating->created.items);
     relating->created.count = count;
+    for (uint32_t i = 0; i < count && quern__hooks_are_used(storage);
+         i++) { /* which can reach them by relations */
+        const quern_entity created = relating->created.items[i];
+        const uint32_t slot = quern_entity_index(created);
+        if (slot >= storage->entities.slot_count)
+            *quern__entities_record(&storage->entities, slot) =
+                (quern__record){.handle_high = (uint32_t)(created.bits >> 32)};
+    }
     return QUERN_OK;
 }
 

@@ -417,6 +417,7 @@ void quern__reactions_release(quern__storage *storage)
     quern__array_release(&storage->allocator, &storage->reactions->hooks);
     for (uint32_t i = 0; i < storage->reactions->list.count; i++)
         quern__reaction_remove(storage, storage->reactions->list.items[i]);
+    quern__array_release(&storage->allocator, &storage->reactions->list); /* of a reaction without memory */
 }
 
 /* Insertion sort: nearly all subscriptions are in order already. */

@@ -249,11 +249,13 @@ quern_result quern__link_log_add_edge(quern__storage *storage, quern__relation *
                                        .old_target = target,
                                        .old_level = !is_first,
                                        .row_tier = is_first ? 1 : QUERN__ROW_STAYS};
+    if (QUERN__UNLIKELY(quern__relation_has_values(relation))) {
+        const quern_result result = quern__pending_put(storage, relation, source, target, NULL);
+        if (result != QUERN_OK) return result;
+    }
     if (!log_edge(storage, change)) return quern__link_log_fail(storage);
     quern__edges_add(&relation->edges, source, target);
     relation->links.version++;
-    if (QUERN__UNLIKELY(quern__relation_has_values(relation)))
-        return quern__pending_put(storage, relation, source, target, NULL);
     return QUERN_OK;
 }
 

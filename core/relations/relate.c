@@ -5,6 +5,7 @@
 #include "core/relations/relation_internal.h"
 
 #include "core/base/containers.h"
+#include "core/reactions/hook.h"
 #include "core/storage/change.h"
 
 enum {
@@ -104,7 +105,25 @@ static quern_result reserve_same_plan(quern__storage *storage, uint32_t first, b
     return result == QUERN_OK ? quern__rows_reserve(storage, plan->target, count) : result;
 }
 
-/* Finds plans and reserves rows for all changes that move rows. On failure nothing is reserved. */
+/* Calls on_remove for the values of edges, and for what they require, that entities in the log lose. Each entity still has
+ * its first row; with several moves it ends where `moved` says. */
+static void call_hooks(quern__storage *storage, bool notes_moves)
+{
+    const quern__link_log *log = &storage->relations->log;
+    for (uint32_t i = 0; i < log->changes.count; i++) {
+        const quern__link_change *change = &log->changes.items[i];
+        const quern__record *record = quern__entities_record(&storage->entities, change->slot);
+        const quern__archetype *source = quern__storage_archetype_of(storage, record);
+        if (change->row_tier == QUERN__ROW_STAYS || change->plan->source != source) continue;
+        const quern__archetype *target =
+            notes_moves ? quern__map_find_pointer(&storage->relations->moved, (uint64_t)change->slot + 1)
+                        : change->plan->target;
+        quern__hooks_before_leaving(storage, source, target, record->location, 1);
+    }
+}
+
+/* Finds plans and reserves rows for all changes that move rows. On failure nothing is reserved; otherwise rows must move
+ * next. */
 static quern_result reserve_rows(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
@@ -119,6 +138,7 @@ static quern_result reserve_rows(quern__storage *storage)
         result = reserve_same_plan(storage, first, notes_moves, &count);
         if (result != QUERN_OK) break;
     }
+    if (result == QUERN_OK && quern__hooks_are_used(storage)) call_hooks(storage, notes_moves);
     if (notes_moves) quern__map_clear(&storage->relations->moved);
     while (result != QUERN_OK && first-- > 0)
         if (log->changes.items[first].row_tier != QUERN__ROW_STAYS)
@@ -242,6 +262,7 @@ static inline quern_result change_leaf_target(quern__storage *storage, quern__re
     if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, archetype, plan->target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
+    quern__hooks_before_leaving(storage, archetype, plan->target, record->location, 1);
     quern__relink(storage, relation, source, target);
     quern__links_at(&relation->links, source)->level = level;
     quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
@@ -278,9 +299,10 @@ static quern_result move_source(quern__storage *storage, quern__relation *relati
     quern_result result = quern__relation_plan(storage, relation, archetype, has_target, &plan);
     if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, archetype, plan->target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
-    if (result == QUERN_OK)
-        quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
-    return result;
+    if (result != QUERN_OK) return result;
+    quern__hooks_before_leaving(storage, archetype, plan->target, record->location, 1);
+    quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
+    return QUERN_OK;
 }
 
 /* Performs relate_edge in a relation with values. value: NULL for the initial one. */

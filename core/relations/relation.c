@@ -62,7 +62,7 @@ static quern_result check_def(const quern_relation_def *def)
                        def->levels ? "single level" : "single list of siblings");
 }
 
-static bool has_definition(const quern__relation *relation, const quern_relation_def *def)
+bool quern__relation_has_definition(const quern__relation *relation, const quern_relation_def *def)
 {
     return relation->policy == def->on_target_destroyed && relation->has_levels == def->levels &&
            relation->is_ordered == def->ordered && relation->is_many == def->many &&
@@ -81,7 +81,7 @@ static quern_result use_registered(const quern__storage *storage, quern_componen
                            "relation '%s': a component has this name, and a relation is a component, too: "
                            "choose another name",
                            def->name);
-    if (!has_definition(relation, def))
+    if (!quern__relation_has_definition(relation, def))
         return quern__fail(
             QUERN_ERROR_DUPLICATE_NAME,
             "relation '%s' is registered with another policy, levels, order, number "
@@ -167,7 +167,7 @@ quern_result quern__relation_register(quern__storage *storage, const quern_relat
     if (result == QUERN_OK) result = relation_create(storage, def, out_relation);
     /* names depend on the hierarchy, so it is noted even if it is registered by name and not by quern_world_parent */
     if (result == QUERN_OK && strcmp(def->name, quern__parent_def.name) == 0 &&
-        has_definition(*out_relation, &quern__parent_def))
+        quern__relation_has_definition(*out_relation, &quern__parent_def))
         storage->relations->parent = *out_relation;
     return result;
 }

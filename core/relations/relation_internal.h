@@ -275,6 +275,9 @@ extern const quern_relation_def quern__parent_def;
 /* The relation in which entities share values: see quern_world_shared. */
 extern const quern_relation_def quern__shared_def;
 
+/* Returns whether a relation is registered with the definition, apart from the name. */
+bool quern__relation_has_definition(const quern__relation *relation, const quern_relation_def *def);
+
 /* Registers a relation and its components. If the name is registered already with the same definition, returns that
  * relation. Errors: INVALID_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__relation_register(struct quern__storage *storage, const quern_relation_def *def,

@@ -62,9 +62,10 @@ typedef void quern_entity_hook(quern_world *world, quern_entity entity, void *va
  *
  * Each may be NULL. A call, and a sync point, is one change, the sum of all that it does:
  *
- *   1. on_remove for each value that goes, before anything else happens: all entities and values are as they were. Of
- *      relations and names, those of destroyed entities may be gone already. Entities with a greater level in a relation
- *      come first, so children precede their parents.
+ *   1. on_remove for each value that goes, before any other value changes: all components of entities are as they were.
+ *      Targets and names may be those after the change already, among them entities that do not exist yet, of which
+ *      quern_entity_is_alive returns false. The components of relations have the targets from before.
+ *      Entities with a greater level in a relation come first, so children precede their parents.
  *   2. The change.
  *   3. For each component in the order of registration, and each entity in the order of archetypes and rows: on_add if the
  *      entity did not have the component before the change, then on_set if it is new or was set. The whole change is
@@ -72,7 +73,7 @@ typedef void quern_entity_hook(quern_world *world, quern_entity entity, void *va
  *
  * A value is set by what reactions call set (QUERN_REACT_SET): calls, commands, and quern_entity_mark_changed, but not
  * writes through views and pointers. A component that is removed and added again at one sync point was set. Moving an
- * entity, relating it, and enabling or disabling it calls nothing.
+ * entity, and enabling or disabling it calls nothing. Nor does relating it, unless edges have the component as value.
  *
  * All that changes entities calls hooks: single calls, lists, matches, prefabs, clones, commands, deltas as bytes, and
  * loaded archives. quern_history_restore calls on_remove for values that the restored frame lacks, on_add for those that
@@ -80,9 +81,9 @@ typedef void quern_entity_hook(quern_world *world, quern_entity entity, void *va
  * replaces the functions and calls none.
  *
  * Hooks run on the thread that makes the change, one after another, and in the same order at every thread count. They may
- * read the world: quern_entity_get, quern_entity_has, quern_entity_is_alive, quern_entity_target and quern_entity_name
- * work also during a frame. on_add and on_set may write the value, which calls nothing. Everything else is refused with
- * WORLD_LOCKED. A hook cannot fail: note an error, and handle it later. */
+ * read the world: quern_entity_get, quern_entity_has, quern_entity_is_alive, quern_entity_name, and the calls that read
+ * relations work also during a frame. on_add and on_set may write the value, which calls nothing. Everything else is
+ * refused with WORLD_LOCKED. A hook cannot fail: note an error, and handle it later. */
 typedef struct quern_entity_hooks {
     quern_entity_hook *on_add
         QUERN__ZERO; /**< The entity got the component; the value is constructed or given. */

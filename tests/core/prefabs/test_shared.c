@@ -124,6 +124,84 @@ Test(shared, one_instance_may_have_its_own_value)
     cr_assert_eq(speed_of(world, b), 6u);
 }
 
+static uint32_t added_count, set_count;
+
+static void count_add(quern_world *in, quern_entity entity, void *value, void *user_data)
+{
+    added_count++;
+}
+
+static void count_set(quern_world *in, quern_entity entity, void *value, void *user_data)
+{
+    set_count++;
+    cr_assert_eq(*(const uint64_t *)value, 5);
+}
+
+Test(shared, an_own_value_is_one_change_for_entity_hooks)
+{
+    const quern_component_def def = {.name = "hooked",
+                                     .size_bytes = 8,
+                                     .alignment_bytes = 8,
+                                     .entity_hooks = {.on_add = count_add, .on_set = count_set}};
+    quern_component hooked;
+    quern_entity of;
+    must(quern_component_register(world, &def, &hooked));
+    must(quern_shared_create(world, &(quern_prefab_value){.component = hooked, .value = &(uint64_t){5}}, 1,
+                             &of));
+    const quern_entity entity = setup_entity(world);
+    must(quern_entity_relate(world, entity, shared, of));
+    added_count = set_count = 0;
+    must(quern_entity_override_shared(world, entity, hooked, &(uint64_t){5}));
+    cr_assert_eq(added_count, 1);
+    cr_assert_eq(set_count, 1);
+}
+
+typedef struct Like {
+    quern_entity target;
+    uint64_t strength;
+} Like;
+
+typedef struct Likes {
+    QUERN_LIST(Like) edges;
+} Likes;
+
+/* The shared entity is a source with several targets, so no call replaces its list of values. */
+Test(shared, a_refused_value_leaves_the_shared_ones)
+{
+    const quern_component_def def = {QUERN_TYPE(Likes),
+                                     .fields = {QUERN_LIST_FIELD(Likes, edges, Like, target, strength)}};
+    quern_component likings;
+    quern_relation likes;
+    must(quern_component_register(world, &def, &likings));
+    must(quern_relation_register(
+        world, &(quern_relation_def){.name = "likes", .many = true, .value = likings}, &likes));
+    const quern_entity of = make_shared(1), entity = setup_entity(world);
+    must(quern_entity_relate(world, of, likes, entity));
+    must(quern_entity_relate(world, entity, shared, of));
+    cr_assert_eq(quern_entity_override_shared(world, entity, likings, &(Likes){.edges.list.count = 0}),
+                 QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert(quern_entity_equal(quern_entity_target(world, entity, shared), of));
+    cr_assert_eq(quern_entity_source_count(world, entity, quern_world_parent(world)), 0);
+}
+
+/* A program may have a relation of its own with the name. */
+Test(shared, another_relation_of_that_name_shares_nothing)
+{
+    quern_world *other;
+    quern_relation relation;
+    must(quern_world_create(NULL, &other));
+    must(
+        quern_relation_register(other, &(quern_relation_def){.name = "shared", .levels = true}, &relation));
+    const quern_component component = setup_component(other, "value", 8, 8);
+    const quern_entity of = setup_entity(other), entity = setup_entity(other);
+    must(quern_entity_add(other, of, component, &(uint64_t){1}));
+    must(quern_entity_relate(other, entity, relation, of));
+    cr_assert_null(quern_entity_get_shared(other, entity, component));
+    cr_assert_eq(quern_entity_override_shared(other, entity, component, &(uint64_t){2}),
+                 QUERN_ERROR_COMPONENT_ABSENT);
+    quern_world_destroy(other);
+}
+
 Test(shared, wrong_calls_are_refused)
 {
     quern_entity made;

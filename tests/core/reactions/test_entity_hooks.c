@@ -341,3 +341,24 @@ Test(entity_hooks, are_not_called_if_a_call_fails)
     }
     quern_history_destroy(history);
 }
+
+/* The reaction of a component is added with its first archetype, and may be the first one of the world. */
+Test(entity_hooks, leave_no_memory_to_a_world_without_archetypes)
+{
+    const uint64_t bytes = failing_allocator_outstanding_bytes(memory);
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    for (uint64_t n = 1; result != QUERN_OK; n++) {
+        const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+        const quern_component_def hooked = body_def((quern_entity_hooks){.on_add = on_add});
+        quern_world *other;
+        quern_component component;
+        quern_entity entity;
+        must(quern_world_create(&def, &other));
+        must(quern_component_register(other, &hooked, &component));
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        result = quern_entity_create_with(other, &component, NULL, 1, &entity);
+        failing_allocator_heal(memory);
+        quern_world_destroy(other);
+        cr_assert_eq(failing_allocator_outstanding_bytes(memory), bytes);
+    }
+}

@@ -90,10 +90,8 @@ static Point point_on(const Road *road, float walked)
 {
     const Point *at = road->points.items;
     for (uint32_t i = 1; i < road->points.list.count; i++, at++) {
-        const float dx = at[1].x - at[0].x, dy = at[1].y - at[0].y,
-                    length = dx != 0  ? dx
-                             : dy > 0 ? dy
-                                      : -dy;
+        const float dx = at[1].x - at[0].x, dy = at[1].y - at[0].y; /* one of them is 0 */
+        const float length = (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy);
         if (walked < length) return (Point){at->x + dx / length * walked, at->y + dy / length * walked};
         walked -= length;
     }

@@ -40,8 +40,10 @@ typedef struct computation {
 } computation;
 
 /* What values of the request or the result need. Hooks may change with the code of a module, so each frame reads them. The
- * layout may not change. */
+ * layout may not change. Hooks that the world gave to a type with lists end when the type is redefined, and values in memory
+ * may outlive that: their lists are copied and freed one by one. */
 typedef struct value_type {
+    uint64_t layout; /* hash of what quern_component_redefine keeps if it converts no values */
     uint32_t size_bytes, list_count;
     uint32_t list_offsets_bytes[MAX_LISTS];
     quern_hooks hooks;
@@ -72,27 +74,40 @@ static quern_result fail_null(const char *function, const char *argument)
 
 /* ---------------------------------------------------------------------------------------------- values */
 
+static uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    return (hash ^ number) * 0x9E3779B97F4A7C15u ^ hash >> 29;
+}
+
+static uint64_t hash_field(uint64_t hash, const quern_field *field)
+{
+    for (const char *letter = field->name; *letter != 0; letter++)
+        hash = hash_number(hash, (unsigned char)*letter);
+    hash = hash_number(hash, (uint64_t)field->type);
+    return hash_number(hash, (uint64_t)field->offset_bytes << 32 | field->count);
+}
+
 static quern_result read_type(const quern_world *world, quern_component component, value_type *out_type)
 {
     quern_type_info info;
     const quern_result result = quern_component_get_info(world, component, &info);
     if (result != QUERN_OK) return result;
-    *out_type = (value_type){.size_bytes = info.size_bytes, .hooks = info.hooks};
+    const quern_hooks *hooks = &info.hooks;
+    const uint32_t hook_bits = (uint32_t)(hooks->construct != NULL) | (uint32_t)(hooks->copy != NULL) << 1 |
+                               (uint32_t)(hooks->move != NULL) << 2 |
+                               (uint32_t)(hooks->destroy != NULL) << 3;
+    *out_type = (value_type){.size_bytes = info.size_bytes};
+    out_type->layout = hash_number(hook_bits, info.size_bytes);
+    if (!info.has_list_hooks) out_type->hooks = *hooks;
     for (uint32_t f = 0; f < info.field_count; f++) {
         const quern_field *field = &info.fields[f];
+        out_type->layout = hash_field(out_type->layout, field);
         if (field->type != QUERN_FIELD_LIST && field->type != QUERN_FIELD_STRING) continue;
         for (uint32_t i = 0; i < field->count; i++)
             out_type->list_offsets_bytes[out_type->list_count++] =
                 field->offset_bytes + i * (uint32_t)sizeof(quern_list);
     }
     return QUERN_OK;
-}
-
-static bool is_same_layout(const value_type *a, const value_type *b)
-{
-    return a->size_bytes == b->size_bytes && a->list_count == b->list_count &&
-           memcmp(a->list_offsets_bytes, b->list_offsets_bytes,
-                  a->list_count * sizeof *a->list_offsets_bytes) == 0;
 }
 
 static quern_list *list_at(const value_type *type, void *value, uint32_t index)
@@ -369,8 +384,8 @@ static bool renew_types(quern_background *background)
     value_type request, result;
     const bool is_known = read_type(background->world, background->def.request, &request) == QUERN_OK &&
                           read_type(background->world, background->def.result, &result) == QUERN_OK;
-    if (!is_known || !is_same_layout(&request, &background->request_type) ||
-        !is_same_layout(&result, &background->result_type))
+    if (!is_known || request.layout != background->request_type.layout ||
+        result.layout != background->result_type.layout)
         return false;
     background->request_type = request;
     background->result_type = result;

@@ -24,7 +24,8 @@
  *
  * In the frame in which the result is due, the entity gets the result and loses the request. If the request was set again
  * in between, the result is that of the new value, in the same frame. Removing the request, or destroying the entity, ends
- * the work. Copies of an entity with a request have pending work of their own.
+ * the work. Copies of an entity with a request have pending work of their own. A disabled entity waits. A request that is
+ * disabled by itself (can_disable) is not begun; work that has begun goes on.
  *
  * Threads: main, between frames, unless a comment says otherwise. */
 
@@ -104,8 +105,9 @@ typedef struct quern_background_ready {
 QUERN_API quern_result quern_background_create(quern_world *world, const quern_background_def *def,
                                                quern_background **out_background);
 
-/** Cancels all computations, waits for the steps in progress, and frees the object. Pending requests stay in the world. Call
- * it after the schedules with its systems are destroyed, or the systems are removed. NULL is allowed. */
+/** Cancels all computations, waits for the steps in progress, and frees the object. Pending requests stay in the world. Values
+ * in memory are destroyed by the hooks that their types had before the layout was last changed, so the code of those must
+ * still be there. Call it after the schedules with its systems are destroyed, or the systems are removed. NULL is allowed. */
 QUERN_API void quern_background_destroy(quern_background *background);
 
 /** Adds the systems. "NAME apply" counts frames and sets results that are due; "NAME begin" begins what is new. Results
@@ -137,7 +139,8 @@ typedef struct quern_background_stats {
     uint64_t waited_ns;       /**< Time that frames waited, in nanoseconds. */
     uint64_t longest_wait_ns; /**< Longest time that a frame waited for one result. */
     quern_result
-        last_result; /**< Error of the last frame: OUT_OF_MEMORY if results are late; otherwise QUERN_OK. */
+        last_result; /**< Error of the last frame: OUT_OF_MEMORY if results are late; LAYOUT_MISMATCH if a type was redefined
+                          with another layout, so that no results are set any more; otherwise QUERN_OK. */
 } quern_background_stats;
 
 /** Returns statistics. Errors: NULL_ARGUMENT. */

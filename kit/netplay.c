@@ -38,8 +38,12 @@ static void get_input(const quern_netplay *netplay, uint32_t player, uint32_t fr
             return;
         }
         if (netplay->def.predict != NULL) {
-            netplay->def.predict(netplay->def.predict_user_data, player,
-                                 known->inputs[from % QUERN__NETPLAY_WINDOW], frame - from, out_input);
+            _Alignas(QUERN_MAX_NETPLAY_INPUT_BYTES) unsigned char last[QUERN_MAX_NETPLAY_INPUT_BYTES];
+            _Alignas(QUERN_MAX_NETPLAY_INPUT_BYTES) unsigned char predicted[QUERN_MAX_NETPLAY_INPUT_BYTES];
+            memcpy(last, known->inputs[from % QUERN__NETPLAY_WINDOW], bytes);
+            memcpy(predicted, last, bytes);
+            netplay->def.predict(netplay->def.predict_user_data, player, last, frame - from, predicted);
+            memcpy(out_input, predicted, bytes);
             return;
         }
     }

@@ -110,7 +110,9 @@ typedef struct quern_netplay_def {
      * confirmed_frame of quern_netplay_status is frame_count: then the world does not change any more. */
     uint32_t frame_count QUERN__ZERO;
     /** Predicts the input of another player that has not arrived: `last` is the last known one, `distance` the number of frames
-     * since then, at least 1. Machines may predict differently. NULL: the last input holds. */
+     * since then, at least 1. `out_input` is a copy of `last` before the call; both are aligned like any type. Called several times
+     * for one frame: what it writes may depend only on its arguments, or frames run again for nothing. Machines may predict
+     * differently. NULL: the last input holds. */
     void (*predict)(void *user_data, uint32_t player, const void *last, uint32_t distance,
                     void *out_input) QUERN__ZERO;
     void *predict_user_data QUERN__ZERO; /**< Passed to predict. */

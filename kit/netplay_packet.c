@@ -174,6 +174,19 @@ static bool has_key(const quern_netplay *netplay)
     return false;
 }
 
+/* Size of what follows the content of a packet. */
+static uint32_t sum_bytes(const quern_netplay *netplay)
+{
+    return has_key(netplay) ? KEYED_HASH_BYTES : CHECKSUM_BYTES;
+}
+
+/* Returns the keyed hash or the checksum of a packet. */
+static uint64_t sum_of(const quern_netplay *netplay, const unsigned char *bytes, uint32_t size)
+{
+    return has_key(netplay) ? quern__netplay_keyed_hash(netplay->def.key, netplay->def.session, bytes, size)
+                            : quern__netplay_checksum(netplay->def.session, bytes, size);
+}
+
 static void begin_packet(quern_netplay *netplay, packet *out, packet_kind kind, uint32_t receiver)
 {
     const quern__netplay_player *player = &netplay->players[receiver];
@@ -205,11 +218,7 @@ static void put_table(const quern_netplay *netplay, packet *out, const quern__ne
 
 static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
 {
-    if (has_key(netplay))
-        put(out, quern__netplay_keyed_hash(netplay->def.key, netplay->def.session, out->bytes, out->size),
-            KEYED_HASH_BYTES);
-    else
-        put(out, quern__netplay_checksum(netplay->def.session, out->bytes, out->size), CHECKSUM_BYTES);
+    put(out, sum_of(netplay, out->bytes, out->size), sum_bytes(netplay));
     netplay->counts.sent_bytes += out->size;
     quern__netplay_note_sent(netplay, player, out->size);
     netplay->def.transport.send(netplay->def.transport.user_data, player, out->bytes, out->size);
@@ -264,7 +273,7 @@ static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, 
 {
     const quern__netplay_player *known = &netplay->players[player];
     const uint32_t bytes = netplay->def.input_bytes;
-    const uint32_t room = (uint32_t)sizeof out->bytes - KEYED_HASH_BYTES - RUN_HEAD_BYTES;
+    const uint32_t room = (uint32_t)sizeof out->bytes - sum_bytes(netplay) - RUN_HEAD_BYTES;
     const uint32_t mask_bytes = bytes / 8 + 1;
     /* This machine has no inputs from before the world that it has loaded. */
     uint32_t count =
@@ -783,20 +792,14 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
  * position is then at the kind. Notes the version of a packet that has another one. */
 static bool is_valid(quern_netplay *netplay, packet *in, uint32_t size, uint32_t sender)
 {
-    const bool is_keyed = has_key(netplay);
-    const uint32_t sum_bytes = is_keyed ? KEYED_HASH_BYTES : CHECKSUM_BYTES;
-    if (size < HEADER_BYTES + sum_bytes || size > sizeof in->bytes || sender >= netplay->def.player_count ||
+    const uint32_t rest = sum_bytes(netplay);
+    if (size < HEADER_BYTES + rest || size > sizeof in->bytes || sender >= netplay->def.player_count ||
         sender == netplay->def.player)
         return false;
     in->whole_bytes = in->end = size;
-    in->size = size - sum_bytes;
-    const uint64_t sum = get(in, sum_bytes);
-    if (sum != (is_keyed ? quern__netplay_keyed_hash(netplay->def.key, netplay->def.session, in->bytes,
-                                                     size - sum_bytes)
-                         : quern__netplay_checksum(netplay->def.session, in->bytes, size - sum_bytes)) ||
-        in->bytes[0] != MAGIC)
-        return false;
-    in->end = size - sum_bytes;
+    in->size = size - rest;
+    if (get(in, rest) != sum_of(netplay, in->bytes, size - rest) || in->bytes[0] != MAGIC) return false;
+    in->end = size - rest;
     in->size = 2;
     if (in->bytes[1] != QUERN__NETPLAY_VERSION) {
         netplay->players[sender].other_version = in->bytes[1];

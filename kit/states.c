@@ -29,6 +29,7 @@ struct quern_states {
     char name[MAX_NAME_BYTES + 1];
     char state_names[QUERN_MAX_STATES][MAX_NAME_BYTES + 1];
     quern_component tags[QUERN_MAX_STATES];
+    quern_component disabled;
     state_gate gates[QUERN_MAX_STATES];
 };
 
@@ -176,6 +177,12 @@ static quern_result register_types(quern_states *states)
         result =
             quern_component_register(states->world, &(quern_component_def){.name = tag}, &states->tags[i]);
     }
+    /* The call returns no error code; it fails only if another component has the name, or for lack of memory or a free index. */
+    if (result == QUERN_OK) states->disabled = quern_world_disabled_tag(states->world);
+    if (result == QUERN_OK && quern_component_is_null(states->disabled))
+        return quern_component_is_null(quern_component_find(states->world, "disabled"))
+                   ? QUERN_ERROR_OUT_OF_MEMORY
+                   : QUERN_ERROR_DUPLICATE_NAME;
     if (result != QUERN_ERROR_LAYOUT_MISMATCH) return result;
     return quern_error_set(QUERN_ERROR_DUPLICATE_NAME,
                            "quern_states_create: the world has another resource '%s', or another component "
@@ -271,7 +278,8 @@ static void remove_name(quern_schedule *schedule, const char *name)
         (void)quern_schedule_remove_set(schedule, name);
 }
 
-static quern_result refuse_names(const quern_states *states, const quern_schedule *schedule)
+static quern_result refuse_names(const quern_states *states, const quern_schedule *schedule,
+                                 const quern_schedule_info *info)
 {
     name_buffer name;
     quern_result result = refuse_name(schedule, states, print_system_name(name, states, "clear", ""));
@@ -283,6 +291,14 @@ static quern_result refuse_names(const quern_states *states, const quern_schedul
         for (uint32_t kind = 0; kind < SET_KINDS && result == QUERN_OK; kind++)
             result = refuse_name(schedule, states, print_set_name(name, states, kind, i));
     }
+    print_system_name(name, states, "change", "");
+    for (uint32_t i = 0; i < info->phase_count && result == QUERN_OK; i++)
+        if (strcmp(info->phases[i], name) == 0)
+            result =
+                quern_error_set(QUERN_ERROR_DUPLICATE_NAME,
+                                "quern_states_add_systems: the schedule has a phase '%s' already, which "
+                                "'%s' adds; rename the phase or the states",
+                                name, states->name);
     return result;
 }
 
@@ -353,7 +369,8 @@ static quern_result add_systems(quern_states *states, quern_schedule *schedule, 
             .phase = phase,
             .run = clear,
             .condition = is_left,
-            .terms = {quern_term_with(states->tags[i])},
+            .terms = {quern_term_with(states->tags[i]),
+                      quern_term_optional(states->disabled, QUERN_ACCESS_NONE)}, /* disabled ones, too */
             .resources = {{states->resource, QUERN_ACCESS_READ}},
             .sets = {set},
             .user_data = &states->gates[i]};
@@ -380,7 +397,7 @@ quern_result quern_states_add_systems(quern_states *states, quern_schedule *sche
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "%s: the schedule has no phase %u for '%s'; its phases are 0 to %u",
                                function, (unsigned)phase, states->name, (unsigned)(info.phase_count - 1));
-    result = refuse_names(states, schedule);
+    result = refuse_names(states, schedule, &info);
     if (result != QUERN_OK) return result;
     result = change_phases(states, schedule, true);
     if (result == QUERN_OK) result = add_sets(states, schedule);

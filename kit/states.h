@@ -63,7 +63,8 @@ typedef struct quern_state {
 /** Creates states and their resource, which is in the first state. A world that has the resource already, such as one that
  * was loaded, keeps its value. The resource, and the tags, stay in the world when the states are destroyed. Until
  * quern_states_destroy the world is not destroyed. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (a name, no states, or first),
- * DUPLICATE_NAME (two states have one name; a resource or component of such a name has another type), LIMIT, WORLD_LOCKED,
+ * DUPLICATE_NAME (two states have one name; a resource or component of such a name has another type; see also
+ * quern_world_disabled_tag), LIMIT, WORLD_LOCKED,
  * OUT_OF_MEMORY. */
 QUERN_API quern_result quern_states_create(quern_world *world, const quern_states_def *def,
                                            quern_states **out_states);
@@ -75,11 +76,12 @@ QUERN_API void quern_states_destroy(quern_states *states);
 /** Adds the sets, the systems "NAME clear STATE", which destroy the entities of a state that was left, and the system
  * "NAME change", which changes the state at the end of the frame. The former are in this phase, the latter in a phase of
  * its own, "NAME change", which is added behind all others. Systems of "leave ..." must be in this phase or an earlier one,
- * those of "enter ..." in this or a later one. None of these phases may have a fixed step: in a frame without a step their
+ * those of "enter ..." in this or a later one. Systems behind the phase "NAME change" would see the next state one phase
+ * early: keep that phase behind those of the program. None of these phases may have a fixed step: in a frame without a step their
  * systems would miss the change.
  *
- * Errors, with nothing added: NULL_ARGUMENT, INVALID_ARGUMENT (phase), DUPLICATE_NAME (the schedule has a set or system of such a name),
- * LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. */
+ * Errors, with nothing added: NULL_ARGUMENT, INVALID_ARGUMENT (phase), DUPLICATE_NAME (the schedule has a set, system or phase of such a
+ * name), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_states_add_systems(quern_states *states, quern_schedule *schedule,
                                                 uint32_t phase);
 
@@ -105,7 +107,7 @@ QUERN_API uint32_t quern_states_get(const quern_states *states);
 /** Returns the resource, or a null handle for NULL. Thread-safe. */
 QUERN_API quern_resource quern_states_resource(const quern_states *states);
 
-/** Returns the tag "only in STATE". Entities with it are destroyed when that state is left, with the entities that are
+/** Returns the tag "only in STATE". Entities with it, also disabled ones, are destroyed when that state is left, with the entities that are
  * related to them by the policies of relations. Returns a null handle if states is NULL or there is no such index.
  * Thread-safe. */
 QUERN_API quern_component quern_states_tag(const quern_states *states, uint32_t index);

@@ -9,7 +9,7 @@
  *     enum class Screen { menu, playing };
  *     quern::states<Screen> screen{app, "screen", {"menu", "playing"}};
  *     screen.add_systems(app);
- *     app.add_once("build level", [](quern::commands commands) { ... }, quern::in_set{"enter playing"});
+ *     app.add_once("build level", [](quern::context context) { ... }, quern::in_set{"enter playing"});
  *     app.add_once("keys", [&screen](quern::context context) { screen.set(context, Screen::playing); }, quern::sets_state{screen});
  *
  * Threads: main, between frames, unless a comment says otherwise. */

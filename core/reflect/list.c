@@ -12,6 +12,7 @@
 #include "core/reflect/reflect_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
+#include "core/storage/list_values.h"
 #include "core/world/world_internal.h"
 
 #include <quern/reflect.h>
@@ -25,6 +26,7 @@ static quern_type_info info_of(const quern__type *type)
                             .fields = type->fields,
                             .field_count = type->field_count,
                             .hooks = type->hooks,
+                            .has_list_hooks = type->hooks.copy == quern__lists_copy,
                             .default_value = type->default_value};
     for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
         const quern__column_flag *flag = &quern__column_flags[i];

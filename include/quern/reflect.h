@@ -80,6 +80,9 @@ typedef struct quern_type_info {
     const quern_field *fields; /**< Described fields; each has a count of at least 1. */
     uint32_t field_count;      /**< Number of described fields; 0 if the type has no described fields. */
     quern_hooks hooks;         /**< Hooks; all NULL for plain bytes. */
+    /** Whether the hooks are those that a type with lists gets if it is registered without hooks. They are valid until the
+     * type is redefined; quern_list_copy and quern_list_free do the same for one list. */
+    bool has_list_hooks;
     const void
         *default_value; /**< Value of a newly constructed component; NULL: by the hook, or zero bytes. */
     const quern_component *required; /**< Components that the component requires, as registered. */

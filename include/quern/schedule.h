@@ -211,7 +211,8 @@ typedef struct quern_system_def {
      * system last ran, and in the first one. It is asked after the interval and the sets, and before the condition, which
      * leaves the change due if it returns false. All writes count, also those of the system itself. The described fields
      * are compared by a hash of 63 bits, or all bytes if there are none, so each of these frames costs a pass over the values.
-     * Each resource is declared with QUERN_ACCESS_READ, unless `resources` has it. Not for reactions. */
+     * Each resource is declared with QUERN_ACCESS_READ, unless `resources` has it. Not for reactions, and not for resources
+     * with hooks but no described field: what such values own cannot be compared. */
     quern_resource if_changed[QUERN_MAX_CHANGED] QUERN__ZERO;
     /** Names of the sets that the system is in (quern_schedule_add_set), each once. */
     const char *sets[QUERN_MAX_SETS] QUERN__ZERO;

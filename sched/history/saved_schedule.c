@@ -138,9 +138,8 @@ bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_rea
     for (uint32_t i = 0; i < head.system_count; i++) {
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
-        if (saved.seen_version > clock ||
-            (saved.state > 1 && !schedule->plan.systems.items[i]->access.watches_resources) ||
-            !is_time(saved.due_seconds) || !is_time(saved.elapsed_seconds) || !is_time(saved.delta_seconds))
+        if (saved.seen_version > clock || !is_time(saved.due_seconds) || !is_time(saved.elapsed_seconds) ||
+            !is_time(saved.delta_seconds))
             return false;
     }
     return !reader->has_failed;
@@ -171,7 +170,7 @@ static bool restore_system(quern__system *system, const saved_system *saved)
     system->elapsed_seconds = saved->elapsed_seconds;
     system->delta_seconds = saved->delta_seconds;
     system->wants_enabled = (saved->state & 1) != 0;
-    system->seen_resources = saved->state >> 1;
+    system->seen_resources = saved->state >> 1; /* nothing reads it if the system watches none any more */
     quern__system_set_enabled(system, quern__plan_allows(system->plan, system));
     return system->is_enabled != was_enabled;
 }

@@ -337,11 +337,18 @@ static quern_result add_watched_resources(quern__access *access, const quern_wor
         result = quern__resources_check(&world->resources, def->if_changed[i]);
         if (result != QUERN_OK) return quern__message_add_element(result, "resource of if_changed", i);
         const uint32_t index = quern__resource_index(def->if_changed[i]);
+        const quern__type *type = &world->resources.list.items[index].type;
+        if (type->field_count == 0 && quern__hooks_own_resources(&type->hooks))
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "system '%s' lists resource '%s' in if_changed, but what its values own cannot be "
+                "compared: describe the fields of the resource, or use a condition",
+                def->name, type->name);
         quern__resource_use *use = find_resource(access, index);
         if (use != NULL && use->is_watched)
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                "system '%s' lists resource '%s' twice in if_changed: list it once",
-                               def->name, world->resources.list.items[index].type.name);
+                               def->name, type->name);
         if (use == NULL && access->resource_count == QUERN_MAX_ACCESS)
             return quern__fail(QUERN_ERROR_LIMIT,
                                "system '%s' declares more than %d resources, those of if_changed included: "

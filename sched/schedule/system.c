@@ -545,7 +545,8 @@ quern_result quern__system_reserve_partials(quern__system *system)
     return QUERN_OK;
 }
 
-/* Continues the hash with indices, so that a replacement that watches other resources finds another hash. */
+/* Continues the hash with names, so that a replacement that watches other resources finds another hash. A program that
+ * loads an archive may have registered its resources in another order. */
 uint64_t quern__system_hash_resources(const quern__system *system)
 {
     const quern__resources *resources = &system->plan->world->resources;
@@ -554,7 +555,7 @@ uint64_t quern__system_hash_resources(const quern__system *system)
         const quern__resource_use *use = &system->access.resources[i];
         if (!use->is_watched) continue;
         const quern__resource *resource = &resources->list.items[use->index];
-        hash = quern__hash_bytes(hash, &use->index, sizeof use->index);
+        hash = quern__hash_word(hash, quern__hash_string(resource->type.name));
         hash = quern__type_hash(&resource->type, hash, resource->value,
                                 system->plan->world->storage.entities.first_handle_high);
     }

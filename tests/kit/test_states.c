@@ -224,6 +224,23 @@ Test(states, entities_of_a_state_are_destroyed_after_its_last_systems)
     close_scene(&s);
 }
 
+Test(states, disabled_entities_of_a_state_are_destroyed_with_it)
+{
+    scene s;
+    open_scene(&s, false, 0);
+    quern_entity hidden, stays;
+    must(quern_entity_create_with(s.world, (const quern_component[]){quern_states_tag(s.states, MENU)},
+                                  NULL, 1, &hidden));
+    must(quern_entity_create(s.world, &stays));
+    must(quern_entity_set_enabled(s.world, hidden, false));
+    must(quern_entity_set_enabled(s.world, stays, false));
+    (void)frame_that_sets(&s, PLAYING, false);
+    (void)frame(&s);
+    cr_assert_not(quern_entity_is_alive(s.world, hidden));
+    cr_assert(quern_entity_is_alive(s.world, stays));
+    close_scene(&s);
+}
+
 /* ------------------------------------------------------------------------------------------ saved worlds */
 
 Test(states, restored_and_loaded_worlds_are_in_their_state)
@@ -396,6 +413,25 @@ Test(states, a_name_that_is_taken_adds_nothing)
         quern_states_destroy(states);
         quern_world_destroy(world);
     }
+}
+
+Test(states, a_phase_whose_name_is_taken_stays)
+{
+    quern_world *world = setup_world();
+    quern_states *states;
+    quern_schedule *schedule;
+    quern_schedule_info info;
+    must(quern_states_create(world, &(quern_states_def){.name = "game", .states = {"a", "b"}}, &states));
+    must(quern_schedule_create(world, &(quern_schedule_def){.phases = {"first", "game change", "last"}},
+                               &schedule));
+    must_refuse(DUPLICATE_NAME, world, quern_states_add_systems(states, schedule, 0));
+    cr_assert_not_null(strstr(quern_error_message(), "phase 'game change'"));
+    must(quern_schedule_get_info(schedule, &info));
+    cr_assert_eq(info.phase_count, 3);
+    cr_assert_str_eq(info.phases[1], "game change");
+    quern_schedule_destroy(schedule);
+    quern_states_destroy(states);
+    quern_world_destroy(world);
 }
 
 Test(states, without_memory_nothing_is_added)

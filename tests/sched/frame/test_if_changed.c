@@ -198,6 +198,41 @@ Test(if_changed, a_loaded_schedule_has_seen_what_it_had_seen)
     quern_byte_buffer_release(&memory);
 }
 
+Test(if_changed, a_program_with_another_order_of_resources_has_seen_what_it_had_seen)
+{
+    quern_byte_buffer memory = {0};
+    add(&(quern_system_def){.name = "s", .run = count_run, .if_changed = {first}});
+    (void)runs_in(1);
+    must(quern_world_save(world, quern_sink_bytes(&memory), &(quern_save_def){.schedules = {schedule}}));
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    world = setup_world();
+    second = add_resource("second");
+    first = add_resource("first");
+    must(quern_schedule_create(world, NULL, &schedule));
+    add(&(quern_system_def){.name = "s", .run = count_run, .if_changed = {first}});
+    must(quern_world_load(world, quern_source_bytes(memory.bytes, memory.size_bytes),
+                          &(quern_load_def){.schedules = {schedule}}, NULL));
+    cr_assert_eq(runs_in(2), 0);
+    quern_byte_buffer_release(&memory);
+}
+
+Test(if_changed, a_system_that_watches_no_resource_any_more_is_loaded)
+{
+    quern_byte_buffer memory = {0};
+    add(&(quern_system_def){.name = "s", .run = count_run, .if_changed = {first}});
+    (void)runs_in(1);
+    must(quern_world_save(world, quern_sink_bytes(&memory), &(quern_save_def){.schedules = {schedule}}));
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    open_schedule();
+    add(&(quern_system_def){.name = "s", .run = count_run});
+    must(quern_world_load(world, quern_source_bytes(memory.bytes, memory.size_bytes),
+                          &(quern_load_def){.schedules = {schedule}}, NULL));
+    cr_assert_eq(runs_in(2), 2);
+    quern_byte_buffer_release(&memory);
+}
+
 Test(if_changed, is_described)
 {
     add(&(quern_system_def){.name = "s", .run = count_run, .if_changed = {first, second}});
@@ -214,8 +249,26 @@ Test(if_changed, is_described)
     cr_assert(strstr(list, "\"first\"") < end && strstr(list, "\"second\"") < end);
 }
 
+static void copy_numbers(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memcpy(targets, sources, count * sizeof(number));
+}
+
+static void destroy_numbers(void *values, uint32_t count, void *user_data)
+{
+    (void)values, (void)count, (void)user_data;
+}
+
 Test(if_changed, wrong_definitions_are_refused)
 {
+    quern_resource owner;
+    must(quern_resource_register(
+        world,
+        &(quern_resource_def){.name = "owner",
+                              .size_bytes = sizeof(number),
+                              .hooks = {.copy = copy_numbers, .destroy = destroy_numbers}},
+        &owner));
     quern_component tag = setup_tag(world, "tag");
     const quern_resource unknown = {.bits = first.bits + 7};
     const struct {
@@ -224,6 +277,7 @@ Test(if_changed, wrong_definitions_are_refused)
     } wrong[] = {
         {QUERN_ERROR_UNKNOWN_RESOURCE, {.name = "s", .run = count_run, .if_changed = {unknown}}},
         {QUERN_ERROR_INVALID_ARGUMENT, {.name = "s", .run = count_run, .if_changed = {first, first}}},
+        {QUERN_ERROR_INVALID_ARGUMENT, {.name = "s", .run = count_run, .if_changed = {owner}}},
         {QUERN_ERROR_INVALID_ARGUMENT,
          {.name = "s",
           .run = count_run,

@@ -127,7 +127,7 @@ QUERN_SYSTEM(choose, (Player, player), (Mover, mover))
 QUERN_SYSTEM(hunt, (Mover, mover))
 {
     const Board *board = QUERN_RESOURCE(context, const Board);
-    const Nature *const *natures = QUERN_UP(view, 2, const Nature);
+    const Nature *const *natures = QUERN_UP(view, 2, Nature);
     Distances players = {.end = 0};
     measure_to_movers(context, &players);
     QUERN_ROWS(i)

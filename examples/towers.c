@@ -141,7 +141,7 @@ static bool shoot_at_first(quern_context *context, Point from, const Kind *kind)
 
 QUERN_SYSTEM(shoot, (Tower, tower), (const Point, place))
 {
-    const Kind *const *kinds = QUERN_UP(view, 2, const Kind);
+    const Kind *const *kinds = QUERN_UP(view, 2, Kind);
     QUERN_ROWS(i)
     {
         if (tower[i].rest > 0)

@@ -285,7 +285,9 @@ static void draw(const Game *game)
         for (uint32_t count = it.view.count, i = 0; i < count; i++) {
             const Kind *kind =
                 quern_entity_get_shared(game->world, it.view.entities[i], QUERN_ID(game->world, Kind));
-            picture[(int)places[i].y][(int)places[i].x] = kind != NULL ? kind->letter : 'o';
+            char letter = 'o';
+            if (kind != NULL) letter = kind->letter;
+            picture[(int)places[i].y][(int)places[i].x] = letter;
         }
     }
     quern_query_destroy(query);

@@ -319,7 +319,7 @@ static void draw(const Game *game)
     }
     quern_query_destroy(query);
     for (int32_t y = 0; y < HEIGHT; y++)
-        printf("%.*s\n", WIDTH, picture + y * WIDTH);
+        printf("%.*s\n", WIDTH, &picture[y * WIDTH]);
 }
 
 int main(int argc, char **argv)

@@ -318,8 +318,8 @@ static void draw(const Game *game)
         }
     }
     quern_query_destroy(query);
-    for (int32_t y = 0; y < HEIGHT; y++)
-        printf("%.*s\n", WIDTH, &picture[y * WIDTH]);
+    for (const char *row = picture; row < picture + CELLS; row += WIDTH)
+        printf("%.*s\n", WIDTH, row);
 }
 
 int main(int argc, char **argv)

@@ -108,13 +108,6 @@ static quern_result check(const quern_world *world, quern_entity entity, quern_r
     return quern__in_call(check_ids(world, entity, relation, out_relation), function);
 }
 
-/* Ends a call that may have changed values of edges: calls on_add and on_set. */
-static quern_result end_change(quern_world *world, quern_result result, const char *function)
-{
-    if (result == QUERN_OK) quern__hooks_after(&world->storage);
-    return quern__in_call(result, function);
-}
-
 /* Checks that another entity of the call is alive. what: its role, for the message. */
 static inline quern_result check_alive(const quern_world *world, quern_entity entity, const char *what)
 {
@@ -146,7 +139,8 @@ quern_result quern__world_relate(quern_world *world, quern_entity source, quern_
     result = check_alive(world, target, "the target");
     if (result == QUERN_OK && quern_entity_equal(source, target)) result = fail_self(source);
     if (result == QUERN_OK) result = quern__relate(&world->storage, known, source, target);
-    return end_change(world, result, function);
+    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result, function);
 }
 
 quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
@@ -203,7 +197,9 @@ quern_result quern_entity_relate_with(quern_world *world, quern_entity source, q
     quern_result result = check_edge(world, source, relation, target, value, __func__, &known);
     if (result != QUERN_OK) return result;
     if (quern_entity_equal(source, target)) return quern__in_call(fail_self(source), __func__);
-    return end_change(world, quern__relate_with(&world->storage, known, source, target, value), __func__);
+    result = quern__relate_with(&world->storage, known, source, target, value);
+    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result, __func__);
 }
 
 static quern_result fail_other_target(const quern__storage *storage, const quern__relation *relation,
@@ -250,7 +246,8 @@ quern_result quern_entity_relate_many(quern_world *world, const quern_entity *so
     uint32_t failed;
     result = quern__relate_many(&world->storage, known, sources, targets, count, &failed);
     if (result != QUERN_OK && failed < count) quern__message_add_element(result, "pair", failed);
-    return end_change(world, result, __func__);
+    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result, __func__);
 }
 
 quern_result quern_entity_set_edge_value(quern_world *world, quern_entity source, quern_relation relation,
@@ -264,7 +261,8 @@ quern_result quern_entity_set_edge_value(quern_world *world, quern_entity source
         result = fail_other_target(&world->storage, known, source, target);
     else
         result = quern__edge_value_set(&world->storage, known, source, target, value);
-    return end_change(world, result, __func__);
+    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result, __func__);
 }
 
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
@@ -280,7 +278,8 @@ quern_result quern__world_unrelate(quern_world *world, quern_entity source, quer
         result = quern__unrelate_all_edges(&world->storage, known, slot);
     else
         result = fail_without_target(&world->storage, known, source);
-    return end_change(world, result, function);
+    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result, function);
 }
 
 quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quern_relation relation)
@@ -306,7 +305,8 @@ quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source,
                                       quern_entity_index(target));
     else
         result = quern__unrelate(&world->storage, known, source);
-    return end_change(world, result, __func__);
+    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result, __func__);
 }
 
 static quern_result check_move_before(const quern_world *world, const quern__relation *relation,

@@ -1031,9 +1031,7 @@ static quern_result add_component(selecting *it, saved_components *set, uint32_t
             add_links_outside(it->saving, &it->outside, managed->relation, slot);
         if (level == 0) return QUERN_OK;
         if (managed->level > 0) index = quern__relation_tag(managed->relation, level);
-    } else if (is_value_of_lost_edge(it, index, slot)) {
-        return QUERN_OK;
-    } else if (leaves_out(it->saving, index) ||
+    } else if (is_value_of_lost_edge(it, index, slot) || leaves_out(it->saving, index) ||
                ((is_disabled_tag(storage, index, 0) || is_disabled_tag(storage, index, 1)) &&
                 is_disabled_from_outside(it, slot))) {
         return QUERN_OK;

@@ -822,7 +822,7 @@ static quern_result record_edge_value(quern_commands *commands, quern__operation
     if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     const quern__operand *operand = &operation->operands[1];
     quern__item_clear_owned(operation, space);
-    quern__item_write_value(operation, space, 0, &of_item);
+    memcpy(space + operation->operands[0].offset_bytes, &of_item, sizeof of_item);
     quern__item_write_value(operation, space, 1, value);
     if (QUERN__UNLIKELY(!quern__type_own_provisional(operand->type, space + operand->offset_bytes))) {
         quern__type_destroy(operand->type, space + operand->offset_bytes, 1);

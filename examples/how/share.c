@@ -116,7 +116,7 @@ typedef struct Screen {
 static void press(quern_context *context, const quern_view *view)
 {
     const Screen *screen = quern_context_user_data(context);
-    const Click *clicks = QUERN_EVENTS(view, const Click);
+    const Click *clicks = QUERN_EVENTS(view, Click);
     for (uint32_t end = view->count, i = 0; i < end; i++)
         QUERN_CLIMB(context, at, clicks[i].target, screen->parent, screen->button)
         {

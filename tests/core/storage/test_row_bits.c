@@ -266,7 +266,7 @@ Test(row_bits, as_masks_yield_ranges_across_words)
                 keep[i / 64] |= (uint64_t)is_kept << i % 64;
                 drop[i / 64] |= (uint64_t)is_dropped << i % 64;
             }
-            quern__row_mask mask;
+            quern__row_mask mask = {.word_count = 0};
             quern__row_mask_all(&mask, row_count);
             cr_assert_eq(quern__row_mask_count(&mask), row_count);
             quern__row_mask_keep(&mask, keep);

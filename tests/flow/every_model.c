@@ -639,7 +639,7 @@ static void fill_members(const every_change *change, const int *members)
 
 static void spawn(const every_change *change)
 {
-    int members[EVERY_MEMBERS];
+    int members[EVERY_MEMBERS] = {0};
     const prefab *from = &prefabs[change->prefab];
     for (uint32_t m = 0; m < from->member_count; m++)
         members[m] = every_model_find_id(change->ids[m]);

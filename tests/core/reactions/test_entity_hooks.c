@@ -301,7 +301,7 @@ static quern_result play(quern_history *history)
 {
     quern_entity entity;
     quern_query *query;
-    const char *before = calls + strlen(calls);
+    const char *before;
 #define CALL(...)                                                           \
     do {                                                                    \
         before = calls + strlen(calls);                                     \

@@ -6,6 +6,7 @@
 #include "core/reactions/hook.h"
 #include "core/world/world_internal.h"
 
+#include <quern/prefab.h>
 #include <quern/relation.h>
 
 /* Records of list elements are scattered in memory and prefetched this many elements ahead. */

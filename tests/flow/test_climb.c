@@ -38,7 +38,7 @@ static Click clicks[CLICKS];
 
 static void handle(quern_context *context, const quern_view *view)
 {
-    const Click *list = QUERN_EVENTS(view, const Click);
+    const Click *list = QUERN_EVENTS(view, Click);
     quern_emitter *presses = quern_context_emitter(context, press);
     for (uint32_t i = 0; i < view->count; i++) {
         Press result = {.passed = 0};

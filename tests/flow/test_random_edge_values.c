@@ -181,39 +181,47 @@ static void free_value(uint32_t r, any_value *value)
 /* Which handles in values a world has: those of edges alone, those of living entities, or also those of dead ones. */
 typedef enum witnesses { NO_WITNESSES, LIVING_WITNESSES, ALL_WITNESSES } witnesses;
 
-/* Checks all edges of a world against the model. by_number: the entities of that world. */
+/* Checks the value of an edge that exists. by_number: the entities of its world. */
+static void check_value(uint32_t r, const void *found, const edge *wanted, const quern_entity *by_number,
+                        const model *expected, witnesses has)
+{
+    const uint32_t value = r == OWES   ? (uint32_t)((const debt *)found)->amount
+                           : r == BOSS ? *(const uint32_t *)found
+                                       : ((const like *)found)->since;
+    cr_assert_eq(value, wanted->value, "relation %u: %u, not %u", r, value, wanted->value);
+    if (r == OWES && value != 77)
+        cr_assert_eq(strtoul(quern_string_text(&((const debt *)found)->note), NULL, 10), value);
+    const bool is_dead = wanted->witness != NONE && !expected->is_alive[wanted->witness];
+    if (r != LIKES || has == NO_WITNESSES || (has == LIVING_WITNESSES && is_dead)) return;
+    const quern_entity witness = wanted->witness != NONE ? by_number[wanted->witness] : quern_entity_null();
+    cr_assert_eq(((const like *)found)->witness.bits, witness.bits);
+}
+
+/* Checks the edges of a source in a relation against the model. */
+static void check_source(const side *it, const quern_entity *by_number, const model *expected,
+                         witnesses has, uint32_t r, uint32_t s)
+{
+    uint32_t count = 0;
+    for (uint32_t t = 0; t < expected->count; t++) {
+        if (!expected->is_alive[t]) continue;
+        const edge *wanted = &expected->edges[r][s][t];
+        const void *found =
+            quern_entity_edge_value(it->world, by_number[s], it->relations[r], by_number[t]);
+        cr_assert_eq(found != NULL, wanted->exists, "relation %u from %u to %u", r, s, t);
+        if (found == NULL) continue;
+        count++;
+        check_value(r, found, wanted, by_number, expected, has);
+    }
+    cr_assert_eq(quern_entity_target_count(it->world, by_number[s], it->relations[r]), count);
+}
+
+/* Checks all edges of a world against the model. */
 static void check_world(const side *it, const quern_entity *by_number, const model *expected, witnesses has)
 {
     assert_valid(it->world);
     for (uint32_t r = 0; r < RELATIONS; r++)
-        for (uint32_t s = 0; s < expected->count; s++) {
-            if (!expected->is_alive[s]) continue;
-            uint32_t count = 0;
-            for (uint32_t t = 0; t < expected->count; t++) {
-                if (!expected->is_alive[t]) continue;
-                const edge *wanted = &expected->edges[r][s][t];
-                const void *found =
-                    quern_entity_edge_value(it->world, by_number[s], it->relations[r], by_number[t]);
-                cr_assert_eq(found != NULL, wanted->exists, "relation %u from %u to %u", r, s, t);
-                if (found == NULL) continue;
-                count++;
-                const uint32_t value = r == OWES   ? (uint32_t)((const debt *)found)->amount
-                                       : r == BOSS ? *(const uint32_t *)found
-                                                   : ((const like *)found)->since;
-                cr_assert_eq(value, wanted->value, "relation %u from %u to %u: %u, not %u", r, s, t, value,
-                             wanted->value);
-                if (r == OWES && value != 77)
-                    cr_assert_eq(strtoul(quern_string_text(&((const debt *)found)->note), NULL, 10), value);
-                if (r != LIKES || has == NO_WITNESSES ||
-                    (has == LIVING_WITNESSES && wanted->witness != NONE &&
-                     !expected->is_alive[wanted->witness]))
-                    continue;
-                const quern_entity witness =
-                    wanted->witness != NONE ? by_number[wanted->witness] : quern_entity_null();
-                cr_assert_eq(((const like *)found)->witness.bits, witness.bits);
-            }
-            cr_assert_eq(quern_entity_target_count(it->world, by_number[s], it->relations[r]), count);
-        }
+        for (uint32_t s = 0; s < expected->count; s++)
+            if (expected->is_alive[s]) check_source(it, by_number, expected, has, r, s);
 }
 
 /* Finds the entities of a world by their numbers. */
@@ -245,6 +253,7 @@ static uint32_t next_value;
 
 static act pick(random_source *random, uint32_t source)
 {
+    cr_assert_gt(now.count, 0);
     const uint32_t chance = random_below(random, 100);
     act it = {.r = random_below(random, RELATIONS), .source = source};
     it.kind = chance < 20   ? RELATE
@@ -473,7 +482,7 @@ static void check_archive(void)
 {
     side loaded;
     quern_byte_buffer bytes = {0};
-    quern_entity found[MOST];
+    quern_entity found[MOST] = {{0}};
     open_side(&loaded);
     must(quern_world_save(main_side.world, quern_sink_bytes(&bytes), NULL));
     must(quern_world_load(loaded.world, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, NULL));
@@ -519,7 +528,7 @@ static void follow_limited(quern_history *history, quern_delta_applier *applier,
     static model visible;
     quern_delta *delta;
     quern_byte_buffer bytes = {0};
-    quern_entity found[MOST];
+    quern_entity found[MOST] = {{0}};
     must(quern_delta_create_limited(history, to - 1, to, &(quern_delta_def){.query = members}, &delta));
     must(quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
     quern_delta_destroy(delta);

@@ -87,21 +87,32 @@ static uint64_t hash_field(uint64_t hash, const quern_field *field)
     return hash_number(hash, (uint64_t)field->offset_bytes << 32 | field->count);
 }
 
+static uint64_t hash_layout(const quern_type_info *info)
+{
+    const quern_hooks *hooks = &info->hooks;
+    const uint32_t hook_bits = (uint32_t)(hooks->construct != NULL) | (uint32_t)(hooks->copy != NULL) << 1 |
+                               (uint32_t)(hooks->move != NULL) << 2 |
+                               (uint32_t)(hooks->destroy != NULL) << 3;
+    uint64_t hash = hash_number(hook_bits, info->size_bytes);
+    for (uint32_t f = 0; f < info->field_count; f++)
+        hash = hash_field(hash, &info->fields[f]);
+    return hash;
+}
+
+static quern_hooks hooks_of(const quern_type_info *info)
+{
+    return info->has_list_hooks ? (quern_hooks){.copy = NULL} : info->hooks;
+}
+
 static quern_result read_type(const quern_world *world, quern_component component, value_type *out_type)
 {
     quern_type_info info;
     const quern_result result = quern_component_get_info(world, component, &info);
     if (result != QUERN_OK) return result;
-    const quern_hooks *hooks = &info.hooks;
-    const uint32_t hook_bits = (uint32_t)(hooks->construct != NULL) | (uint32_t)(hooks->copy != NULL) << 1 |
-                               (uint32_t)(hooks->move != NULL) << 2 |
-                               (uint32_t)(hooks->destroy != NULL) << 3;
-    *out_type = (value_type){.size_bytes = info.size_bytes};
-    out_type->layout = hash_number(hook_bits, info.size_bytes);
-    if (!info.has_list_hooks) out_type->hooks = *hooks;
+    *out_type =
+        (value_type){.layout = hash_layout(&info), .size_bytes = info.size_bytes, .hooks = hooks_of(&info)};
     for (uint32_t f = 0; f < info.field_count; f++) {
         const quern_field *field = &info.fields[f];
-        out_type->layout = hash_field(out_type->layout, field);
         if (field->type != QUERN_FIELD_LIST && field->type != QUERN_FIELD_STRING) continue;
         for (uint32_t i = 0; i < field->count; i++)
             out_type->list_offsets_bytes[out_type->list_count++] =
@@ -381,14 +392,14 @@ static computation *use(quern_background *background, quern_entity entity, const
 /* Reads the hooks. Returns false if a type has another layout than the computations in memory. */
 static bool renew_types(quern_background *background)
 {
-    value_type request, result;
-    const bool is_known = read_type(background->world, background->def.request, &request) == QUERN_OK &&
-                          read_type(background->world, background->def.result, &result) == QUERN_OK;
-    if (!is_known || request.layout != background->request_type.layout ||
-        result.layout != background->result_type.layout)
+    quern_type_info request, result;
+    if (quern_component_get_info(background->world, background->def.request, &request) != QUERN_OK ||
+        quern_component_get_info(background->world, background->def.result, &result) != QUERN_OK ||
+        hash_layout(&request) != background->request_type.layout ||
+        hash_layout(&result) != background->result_type.layout)
         return false;
-    background->request_type = request;
-    background->result_type = result;
+    background->request_type.hooks = hooks_of(&request);
+    background->result_type.hooks = hooks_of(&result);
     return true;
 }
 

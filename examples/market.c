@@ -188,7 +188,7 @@ QUERN_SYSTEM(age, (Age, ages), (const Hunger, hungers))
     }
 }
 
-/* Rich farmers of some age have children, who work at the same farm. */
+/* Rich farmers of some age have children. The children work at the same farm. */
 QUERN_SYSTEM(births, (Purse, purses), (const Place, places), (const Age, ages))
 {
     const Town *town = quern_context_user_data(context);
@@ -207,7 +207,7 @@ QUERN_SYSTEM(births, (Purse, purses), (const Place, places), (const Age, ages))
     }
 }
 
-/* A reaction notes who is new. */
+/* A reaction counts new people. */
 static void note_newcomers(quern_context *context, const quern_view *view)
 {
     QUERN_RESOURCE(context, Calendar)->newcomers += (int32_t)view->count;

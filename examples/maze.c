@@ -180,7 +180,7 @@ QUERN_SYSTEM(eat, (const Mover, mover), (Player, player))
     }
 }
 
-/* A player who meets a ghost starts again. */
+/* A player that meets a ghost starts again. */
 QUERN_SYSTEM(meet, (Player, player), (Mover, mover))
 {
     QUERN_ROWS(i)

@@ -198,7 +198,7 @@ void Town::add_systems()
             commands.destroy(entity);
         },
         quern::after{"eat"});
-    /* 11: rich farmers of some age have children, who work at the same farm. */
+    /* 11: rich farmers of some age have children. The children work at the same farm. */
     app.add(
         "births",
         [at = works_at](quern_entity entity, Purse &purse, const Place &place, const Age &age,
@@ -210,7 +210,7 @@ void Town::add_systems()
                 .relate(at, context.target(entity, at));
         },
         quern::reads_relation{works_at}, quern::after{"age"});
-    /* 12: a reaction notes who is new. */
+    /* 12: a reaction counts new people. */
     app.add(
         "note newcomers",
         [](const Age &, quern::context context) { context.resource<Calendar>().newcomers++; },

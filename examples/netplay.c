@@ -14,6 +14,8 @@
 
 enum {
     PLAYERS_MAX = QUERN_MAX_NETPLAY_PLAYERS,
+    SPECTATORS_MAX = 2,
+    MACHINES_MAX = PLAYERS_MAX + SPECTATORS_MAX, /* spectators are the last ones */
     PACKETS_MAX = 8192,
     TICKS_PER_SECOND = 60,
     REPEATED_PERCENT = 5,
@@ -28,6 +30,7 @@ static const char usage[] =
     "Runs a session of netplay in one process, over a network that is as bad as wished.\n"
     "\n"
     "  --players N      number of players, 2 to 8 (default 2)\n"
+    "  --spectators N   number of machines that watch player 0, 0 to 2 (default 0)\n"
     "  --frames N       number of frames (default 600)\n"
     "  --delay-ms N     least delay of a packet; the largest is half as much more (default 100)\n"
     "  --loss PERCENT   packets that are lost, 0 to 90 (default 5)\n"
@@ -39,7 +42,7 @@ static const char usage[] =
     "  --help           print this text\n";
 
 typedef struct Options {
-    uint32_t player_count, frame_count, delay_ms, loss, seed, thread_count, sync_frames;
+    uint32_t player_count, spectator_count, frame_count, delay_ms, loss, seed, thread_count, sync_frames;
     bool json;
 } Options;
 
@@ -56,6 +59,7 @@ static uint32_t parse_number(const char *name, const char *text, unsigned long l
 static Options parse_options(int argc, char **argv)
 {
     static const struct option list[] = {{"players", required_argument, NULL, 'p'},
+                                         {"spectators", required_argument, NULL, 'w'},
                                          {"frames", required_argument, NULL, 'f'},
                                          {"delay-ms", required_argument, NULL, 'd'},
                                          {"loss", required_argument, NULL, 'l'},
@@ -69,6 +73,7 @@ static Options parse_options(int argc, char **argv)
         .player_count = 2, .frame_count = 600, .delay_ms = 100, .loss = 5, .seed = 1, .thread_count = 1};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;) {
         if (option == 'p') options.player_count = parse_number("players", optarg, 2, PLAYERS_MAX);
+        if (option == 'w') options.spectator_count = parse_number("spectators", optarg, 0, SPECTATORS_MAX);
         if (option == 'f') options.frame_count = parse_number("frames", optarg, 1, 10000000);
         if (option == 'd') options.delay_ms = parse_number("delay-ms", optarg, 0, 1000);
         if (option == 'l') options.loss = parse_number("loss", optarg, 0, 90);
@@ -137,8 +142,8 @@ static void move_shots(quern_context *context, const quern_view *view)
     }
 }
 
-/* Creates the world that all machines create. */
-static void open_game(Game *game, uint32_t player_count)
+/* Creates the world that all machines create. That of a spectator has no entities: they come from a player. */
+static void open_game(Game *game, uint32_t player_count, bool has_entities)
 {
     const quern_resource_def inputs = {.name = "inputs",
                                        .size_bytes = player_count * (uint32_t)sizeof(Input),
@@ -157,7 +162,7 @@ static void open_game(Game *game, uint32_t player_count)
         {.name = "move shots", .run = move_shots, .terms = {quern_term_write(game->shot)}}};
     for (int i = 0; i < 2; i++)
         QUERN_MUST(quern_schedule_add_system(game->schedule, &systems[i], NULL));
-    for (uint32_t player = 0; player < player_count; player++) {
+    for (uint32_t player = 0; player < player_count && has_entities; player++) {
         const Ship ship = {.player = (int32_t)player};
         QUERN_MUST(
             quern_entity_create_with(game->world, &game->ship, (const void *const[]){&ship}, 1, NULL));
@@ -189,7 +194,7 @@ typedef struct Network {
 
 typedef struct Machine {
     Network *network;
-    uint32_t player;
+    uint32_t player; /* or spectator, from QUERN_NETPLAY_SPECTATOR on */
     Game game;
     quern_netplay *netplay;
 } Machine;
@@ -246,14 +251,17 @@ static uint64_t tell_time(void *user_data)
 static void open_machine(Machine *machine, Network *network, uint32_t player)
 {
     const Options *options = network->options;
+    const bool spectates = player >= QUERN_NETPLAY_SPECTATOR;
     *machine = (Machine){.network = network, .player = player};
-    open_game(&machine->game, options->player_count);
+    open_game(&machine->game, options->player_count, !spectates);
     const quern_netplay_def def = {.world = machine->game.world,
                                    .schedule = machine->game.schedule,
                                    .inputs = machine->game.inputs,
                                    .input_bytes = sizeof(Input),
                                    .player_count = options->player_count,
-                                   .player = player,
+                                   .player = spectates ? player - QUERN_NETPLAY_SPECTATOR : player,
+                                   .spectates = spectates,
+                                   .spectator_count = spectates ? 0 : options->spectator_count,
                                    .step_seconds = 1.0 / TICKS_PER_SECOND,
                                    .input_delay = 2,
                                    .max_rollback = ROLLBACK_MAX,
@@ -286,6 +294,10 @@ static bool advance(Machine *machines, const Options *options, quern_jobs *jobs)
         QUERN_MUST(quern_netplay_advance(machines[i].netplay, jobs, &input, NULL));
         is_done = is_done && status_of(&machines[i]).confirmed_frame == options->frame_count;
     }
+    for (uint32_t i = PLAYERS_MAX; i < PLAYERS_MAX + options->spectator_count; i++) {
+        QUERN_MUST(quern_netplay_advance(machines[i].netplay, jobs, NULL, NULL));
+        is_done = is_done && status_of(&machines[i]).frame == options->frame_count;
+    }
     return is_done;
 }
 
@@ -305,6 +317,13 @@ static bool report(const Machine *machines, const Network *network)
                "world hash: 0x%016" PRIx64 "\n",
                i, (int)status.rollback_count, (int)status.rerun_count, (int)status.wait_count,
                (double)status.sent_bytes / seconds, own_hash);
+    }
+    for (uint32_t i = PLAYERS_MAX; i < PLAYERS_MAX + options->spectator_count; i++) {
+        const uint64_t own_hash = quern_world_hash(machines[i].game.world);
+        is_same = is_same && own_hash == hash;
+        printf("spectator %u: waited %d times, got %.0f bytes per second; world hash: 0x%016" PRIx64 "\n",
+               i - PLAYERS_MAX, (int)status_of(&machines[i]).wait_count,
+               (double)status_of(&machines[i]).received_bytes / seconds, own_hash);
     }
     printf("%u frames in %.1f s; %u of %u packets were lost; the worlds are %s\n", options->frame_count,
            seconds, network->lost_count, network->sent_count, is_same ? "the same" : "not the same");
@@ -329,7 +348,7 @@ static void give_inputs(void *user_data, uint64_t frame, void *inputs)
 static bool test_sync(Options *options, quern_jobs *jobs)
 {
     Game game;
-    open_game(&game, options->player_count);
+    open_game(&game, options->player_count, true);
     const quern_netplay_sync_def def = {.world = game.world,
                                         .schedule = game.schedule,
                                         .inputs = game.inputs,
@@ -354,7 +373,7 @@ static bool test_sync(Options *options, quern_jobs *jobs)
 int main(int argc, char **argv)
 {
     Options options = parse_options(argc, argv);
-    Machine machines[PLAYERS_MAX];
+    Machine machines[MACHINES_MAX];
     Network network = {.options = &options, .packets = calloc(PACKETS_MAX, sizeof(Packet))};
     quern_jobs *jobs;
     if (network.packets == NULL) abort();
@@ -367,11 +386,14 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < options.player_count; i++)
         open_machine(&machines[i], &network, i);
+    for (uint32_t i = 0; i < options.spectator_count; i++)
+        open_machine(&machines[PLAYERS_MAX + i], &network, QUERN_NETPLAY_SPECTATOR + i);
     while (!advance(machines, &options, jobs))
         network.tick++;
     const bool is_same = report(machines, &network);
-    for (uint32_t i = 0; i < options.player_count; i++)
-        close_machine(&machines[i]);
+    for (uint32_t i = 0; i < MACHINES_MAX; i++)
+        if (i < options.player_count || (i >= PLAYERS_MAX && i < PLAYERS_MAX + options.spectator_count))
+            close_machine(&machines[i]);
     quern_jobs_destroy(jobs);
     free(network.packets);
     return is_same ? EXIT_SUCCESS : EXIT_FAILURE;

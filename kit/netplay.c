@@ -152,32 +152,37 @@ void quern__netplay_end_transfer(quern_netplay *netplay)
     netplay->transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
 }
 
-/* Saves the world at the last frame that will not change, and returns to the present. */
-static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player)
+quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs, quern_byte_buffer *bytes)
 {
-    quern__netplay_transfer *transfer = &netplay->transfer;
     const quern_save_def def = {.schedules = {netplay->def.schedule}};
     const uint32_t present = netplay->frame, frame = netplay->verified;
     quern_result result = QUERN_OK;
     if (frame < present) result = quern_history_restore(netplay->history, frame, jobs);
     if (result != QUERN_OK) return result;
-    transfer->bytes.allocator = netplay->allocator;
-    result = quern_world_save(netplay->def.world, quern_sink_bytes(&transfer->bytes), &def);
-    if (result == QUERN_OK && transfer->bytes.size_bytes >= UINT32_MAX)
+    bytes->allocator = netplay->allocator;
+    result = quern_world_save(netplay->def.world, quern_sink_bytes(bytes), &def);
+    if (result == QUERN_OK && bytes->size_bytes >= UINT32_MAX)
         result =
             quern_error_set(QUERN_ERROR_LIMIT,
                             "quern_netplay_advance: the world has %zu bytes: at most 4 GiB can be sent to "
-                            "a player that joins",
-                            transfer->bytes.size_bytes);
+                            "a machine that joins or watches",
+                            bytes->size_bytes);
     const quern_result again = frame < present ? rerun(netplay, jobs, frame) : QUERN_OK;
-    if (result != QUERN_OK || again != QUERN_OK) {
+    return result != QUERN_OK ? result : again;
+}
+
+static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player)
+{
+    quern__netplay_transfer *transfer = &netplay->transfer;
+    const quern_result result = quern__netplay_save_world(netplay, jobs, &transfer->bytes);
+    if (result != QUERN_OK) {
         quern__netplay_end_transfer(netplay);
-        return result != QUERN_OK ? result : again;
+        return result;
     }
     transfer->player = player;
     transfer->life = netplay->players[player].life;
     transfer->id = netplay->sequence;
-    transfer->frame = frame;
+    transfer->frame = netplay->verified;
     transfer->total_bytes = (uint32_t)transfer->bytes.size_bytes;
     return QUERN_OK;
 }
@@ -296,6 +301,8 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
         netplay->players[i].known_end = transfer->frame;
     netplay->counts.is_joining = false;
     netplay->loaded_ns = netplay->now_ns;
+    quern__netplay_log_begin(netplay);
+    if (netplay->def.spectates) quern__netplay_end_transfer(netplay);
     if (netplay->def.loaded == NULL) return QUERN_OK;
     /* The changes that the program makes in the call are undone. */
     result = quern_history_save(netplay->history, netplay->frame, jobs);
@@ -611,8 +618,18 @@ static quern_result check_numbers(const quern_netplay_def *def)
 {
     if (def->player_count < 2 || def->player_count > QUERN_MAX_NETPLAY_PLAYERS)
         return fail_range("player_count", def->player_count, 2, QUERN_MAX_NETPLAY_PLAYERS);
-    if (def->player >= def->player_count)
+    if (!def->spectates && def->player >= def->player_count)
         return fail_range("player", def->player, 0, def->player_count - 1);
+    if (def->spectates && def->player >= QUERN_MAX_NETPLAY_SPECTATORS)
+        return fail_range("player of a spectator", def->player, 0, QUERN_MAX_NETPLAY_SPECTATORS - 1);
+    if (def->watches >= def->player_count)
+        return fail_range("watches", def->watches, 0, def->player_count - 1);
+    if (def->spectator_count > QUERN_MAX_NETPLAY_SPECTATORS)
+        return fail_range("spectator_count", def->spectator_count, 0, QUERN_MAX_NETPLAY_SPECTATORS);
+    if (def->spectator_delay > QUERN_MAX_NETPLAY_KEPT_FRAMES)
+        return fail_range("spectator_delay", def->spectator_delay, 0, QUERN_MAX_NETPLAY_KEPT_FRAMES);
+    if (def->spectator_window > QUERN_MAX_NETPLAY_KEPT_FRAMES)
+        return fail_range("spectator_window", def->spectator_window, 0, QUERN_MAX_NETPLAY_KEPT_FRAMES);
     if (def->input_bytes == 0 || def->input_bytes > QUERN_MAX_NETPLAY_INPUT_BYTES)
         return fail_range("input_bytes", def->input_bytes, 1, QUERN_MAX_NETPLAY_INPUT_BYTES);
     if (def->input_delay > QUERN_MAX_NETPLAY_DELAY)
@@ -651,7 +668,12 @@ static quern_result check_def(const quern_netplay_def *def)
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "quern_netplay_create: absent is %#x: set bits of some of the %u players",
                                def->absent, def->player_count);
-    if (!def->joins && (def->absent >> def->player & 1) != 0)
+    if (def->spectates && (def->joins || def->spectator_count > 0))
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "quern_netplay_create: a machine that spectates has %s: leave it out; a "
+                               "spectator has no player, and no spectators of its own",
+                               def->joins ? "joins" : "a spectator_count");
+    if (!def->joins && !def->spectates && (def->absent >> def->player & 1) != 0)
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_netplay_create: player %u is absent: set joins, or leave the player out of absent",
@@ -676,13 +698,15 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
     netplay->clock_ns = def->transport.now(def->transport.user_data);
     netplay->now_ns = netplay->progressed_ns = 1; /* 0 stands for no time */
     netplay->life = FIRST_LIFE;
-    if (def->joins)
+    const bool starts = !def->joins && !def->spectates;
+    if (def->spectates) netplay->def.player = QUERN_NETPLAY_SPECTATOR + def->player;
+    if (!starts)
         netplay->life = (uint32_t)(quern_random(netplay->clock_ns, def->session + def->player) >> 36) |
                         (FIRST_LIFE + 1);
     for (uint32_t i = 0; i < QUERN__NETPLAY_HASHES; i++)
         netplay->hashes[i].frame = QUERN__NETPLAY_NEVER;
     for (uint32_t i = 0; i < QUERN_MAX_NETPLAY_PLAYERS; i++) {
-        const bool is_out = def->joins || i >= def->player_count || (def->absent >> i & 1) != 0;
+        const bool is_out = !starts || i >= def->player_count || (def->absent >> i & 1) != 0;
         netplay->table.members[i] =
             is_out ? (quern__netplay_member){.active_from = QUERN__NETPLAY_NEVER}
                    : (quern__netplay_member){.dropped_from = QUERN__NETPLAY_NEVER, .life = FIRST_LIFE};
@@ -695,8 +719,8 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
             player->acks[k] = def->input_delay;
     }
     quern__netplay_set_id(netplay, &netplay->table);
-    netplay->counts.is_joining = def->joins;
-    netplay->is_admitted = !def->joins;
+    netplay->counts.is_joining = !starts;
+    netplay->is_admitted = starts;
     netplay->shown_present = quern__netplay_members(&netplay->table);
 }
 
@@ -715,6 +739,7 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     memset(netplay, 0, sizeof *netplay);
     netplay->allocator = allocator;
     init(netplay, def);
+    result = quern__netplay_stands_open(netplay);
     /* A machine goes back to `verified` at most, which is within the frames that the rings hold (netplay_internal.h).
      * Hashes of a frame are compared at most as many frames later, and a report goes back to the hash before. */
     const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
@@ -722,8 +747,9 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
         .schedules = {def->schedule},
         .frame_count = 2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count,
         .allocator = def->allocator};
-    result = quern_history_create(def->world, &history, &netplay->history);
+    if (result == QUERN_OK) result = quern_history_create(def->world, &history, &netplay->history);
     if (result != QUERN_OK) {
+        quern__netplay_stands_close(netplay);
         allocator.release(allocator.user_data, netplay, sizeof *netplay, _Alignof(quern_netplay));
         return result;
     }
@@ -737,6 +763,7 @@ void quern_netplay_destroy(quern_netplay *netplay)
     const quern_allocator allocator = netplay->allocator;
     quern__netplay_end_transfer(netplay);
     quern_byte_buffer_release(&netplay->divergence.recording);
+    quern__netplay_stands_close(netplay);
     quern_history_destroy(netplay->history);
     allocator.release(allocator.user_data, netplay, sizeof *netplay, _Alignof(quern_netplay));
 }
@@ -820,6 +847,15 @@ static uint32_t find_other_version(const quern_netplay *netplay)
 /* Fails if this machine cannot go on. */
 static quern_result check_end(const quern_netplay *netplay)
 {
+    if (netplay->end != QUERN__NETPLAY_GOES_ON && netplay->def.spectates)
+        return quern_error_set(
+            QUERN_ERROR_CANCELLED,
+            "quern_netplay_advance: spectator %u cannot go on: %s: create a world without entities and "
+            "watch again (quern_netplay_def.spectates)",
+            netplay->def.player - QUERN_NETPLAY_SPECTATOR,
+            netplay->end == QUERN__NETPLAY_DAMAGED
+                ? "the world that a player has sent cannot be loaded, or it is one of another game"
+                : "no player keeps the inputs any more that it lacks (quern_netplay_def.spectator_window)");
     if (netplay->end != QUERN__NETPLAY_GOES_ON)
         return quern_error_set(
             QUERN_ERROR_CANCELLED,
@@ -838,6 +874,7 @@ static quern_result check_end(const quern_netplay *netplay)
                                "protocol of netplay, and this one version %u: play with one version of "
                                "Quern on all machines",
                                other, netplay->players[other].other_version, QUERN__NETPLAY_VERSION);
+    if (netplay->def.spectates) return QUERN_OK;
     if (netplay->counts.is_joining && quern__netplay_has_passed(netplay, netplay->progressed_ns, 4))
         return quern_error_set(
             QUERN_ERROR_UNAVAILABLE,
@@ -859,13 +896,19 @@ static quern_result check_end(const quern_netplay *netplay)
 static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                             uint32_t *out_frame_count)
 {
-    quern_result result = quern__netplay_receive(netplay, jobs);
+    quern_result result;
+    if (netplay->def.spectates) {
+        result = quern__netplay_spectate(netplay, jobs, out_frame_count);
+        return result == QUERN_OK ? check_end(netplay) : result;
+    }
+    result = quern__netplay_receive(netplay, jobs);
     if (result != QUERN_OK) return result;
     check_transfer(netplay);
     if (netplay->is_admitted && netplay->end == QUERN__NETPLAY_GOES_ON) quern__netplay_lead(netplay);
     if (netplay->end != QUERN__NETPLAY_GOES_ON) return check_end(netplay);
     if (netplay->counts.is_joining) return check_end(netplay);
     result = correct(netplay, jobs);
+    if (result == QUERN_OK) result = quern__netplay_serve_spectators(netplay, jobs);
     bool waits = false;
     if (result == QUERN_OK) result = compare_hashes(netplay, jobs, &waits);
     if (result == QUERN_OK && !waits) result = run_frames(netplay, jobs, input, out_frame_count);
@@ -902,11 +945,12 @@ quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, con
 {
     uint32_t frame_count = 0;
     if (netplay == NULL) return fail_null("quern_netplay_advance", "netplay");
-    if (input == NULL) return fail_null("quern_netplay_advance", "input");
+    if (input == NULL && !netplay->def.spectates) return fail_null("quern_netplay_advance", "input");
     if (netplay->end != QUERN__NETPLAY_GOES_ON) return check_end(netplay);
     tell_time(netplay);
-    const quern_result result =
-        netplay->has_diverged ? advance_report(netplay, jobs) : advance(netplay, jobs, input, &frame_count);
+    const quern_result result = netplay->has_diverged && !netplay->def.spectates
+                                    ? advance_report(netplay, jobs)
+                                    : advance(netplay, jobs, input, &frame_count);
     if (netplay->end == QUERN__NETPLAY_GOES_ON) quern__netplay_send(netplay);
     quern__netplay_note_events(netplay);
     if (out_frame_count != NULL) *out_frame_count = frame_count;
@@ -933,6 +977,13 @@ quern_result quern_netplay_get_status(const quern_netplay *netplay, quern_netpla
     out_status->frame = netplay->frame;
     out_status->confirmed_frame = netplay->verified;
     out_status->present = quern__netplay_members(&netplay->table);
+    out_status->watched = netplay->stands.watched;
+    if (netplay->def.spectates) out_status->confirmed_frame = netplay->stands.log.end;
+    for (uint32_t i = 0; i < netplay->def.spectator_count; i++) {
+        const quern__netplay_spectator *spectator = &netplay->stands.spectators[i];
+        if (spectator->has_world && quern__netplay_is_watching(netplay, spectator))
+            out_status->spectators |= 1u << i;
+    }
     return QUERN_OK;
 }
 
@@ -941,7 +992,7 @@ quern_result quern_netplay_get_report(const quern_netplay *netplay, quern_netpla
     static const char function[] = "quern_netplay_get_report";
     if (netplay == NULL) return fail_null(function, "netplay");
     if (out_report == NULL) return fail_null(function, "out_report");
-    if (!netplay->has_diverged || !netplay->def.reports)
+    if (!netplay->has_diverged || !netplay->def.reports || netplay->def.spectates)
         return quern_error_set(QUERN_ERROR_UNAVAILABLE,
                                "%s: there is no report: call it after quern_netplay_advance has returned "
                                "DIVERGED, in a session with reports",

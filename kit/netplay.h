@@ -43,6 +43,11 @@
  * the sender of the world falls silent before that, the machine asks again; if it has loaded the world already, it gets
  * CANCELLED. A machine that joins shows that the player's earlier one is gone: it is dropped at once.
  *
+ * Spectators. A machine with `spectates` has no player: it gets the world from the machine of a player with
+ * `spectator_count`, and then the inputs of frames that are confirmed. It predicts nothing and runs no frame again. Players
+ * do not wait for spectators, and learn nothing from them. If the machine that it watches falls silent, or stands still,
+ * it goes on with that of the next player, where it left off.
+ *
  * Threads: main, between frames. */
 
 #include <quern/history.h>
@@ -60,8 +65,11 @@ extern "C" {
 #define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
 #define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
 #define QUERN_MAX_NETPLAY_REPORT      64 /**< Maximum of hash_interval with reports. */
-#define QUERN_NETPLAY_EVENTS          64 /**< Number of events that are kept until they are read. */
-#define QUERN_NETPLAY_KEY_BYTES       16 /**< Size of a key. */
+#define QUERN_MAX_NETPLAY_SPECTATORS  8  /**< Maximum number of spectators of one machine. */
+#define QUERN_NETPLAY_SPECTATOR       8 /**< What the transport and events call spectator 0 of a machine. */
+#define QUERN_MAX_NETPLAY_KEPT_FRAMES 65536 /**< Maximum of spectator_delay, and of spectator_window. */
+#define QUERN_NETPLAY_EVENTS          64    /**< Number of events that are kept until they are read. */
+#define QUERN_NETPLAY_KEY_BYTES       16    /**< Size of a key. */
 #define QUERN_NETPLAY_PACKET_BYTES \
     1200 /**< Maximum size of a packet: it fits the payload of one UDP datagram. */
 
@@ -70,17 +78,19 @@ typedef struct quern_netplay quern_netplay;
 
 /** Functions that exchange packets. They are called by quern_netplay_advance alone. */
 typedef struct quern_netplay_transport {
-    /** Sends a packet of at most QUERN_NETPLAY_PACKET_BYTES to the machine of a player. It may be lost. */
+    /** Sends a packet of at most QUERN_NETPLAY_PACKET_BYTES to the machine of a player, or of spectator `player` -
+     * QUERN_NETPLAY_SPECTATOR of this machine. It may be lost. */
     void (*send)(void *user_data, uint32_t player, const void *bytes, uint32_t size_bytes);
-    /** Stores a packet that has arrived, and the player that has sent it. Returns its size, or 0 if there is none. */
+    /** Stores a packet that has arrived, and the player, or spectator as in send, that has sent it. Returns its size, or 0
+     * if there is none. */
     uint32_t (*receive)(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity_bytes);
     /** Returns a time in nanoseconds that never decreases. */
     uint64_t (*now)(void *user_data);
     void *user_data; /**< Passed to all three. */
 } quern_netplay_transport;
 
-/** Definition of one end of a session. All machines must give the same values, except for player, joins, transport and
- * allocator. */
+/** Definition of one end of a session. All machines must give the same values, except for player, joins, those of spectators,
+ * predict, loaded, transport and allocator. */
 typedef struct quern_netplay_def {
     quern_world *world QUERN__ZERO;       /**< The world. Required. It must have no history. */
     quern_schedule *schedule QUERN__ZERO; /**< Schedule of the world that runs frames. Required. */
@@ -88,9 +98,12 @@ typedef struct quern_netplay_def {
     quern_resource inputs QUERN__ZERO;
     uint32_t input_bytes QUERN__ZERO;  /**< Size of an input, 1 to QUERN_MAX_NETPLAY_INPUT_BYTES. */
     uint32_t player_count QUERN__ZERO; /**< Number of players, 2 to QUERN_MAX_NETPLAY_PLAYERS. */
-    uint32_t player QUERN__ZERO;       /**< Index of the player of this machine. */
-    double step_seconds QUERN__ZERO;   /**< Time step of each frame, greater than 0. */
-    /** Frames from giving an input to its effect. Each frame of delay hides that much latency without rolling back. */
+    /** Index of the player of this machine; with spectates, of the spectator, less than QUERN_MAX_NETPLAY_SPECTATORS. */
+    uint32_t player QUERN__ZERO;
+    double step_seconds QUERN__ZERO; /**< Time step of each frame, greater than 0. */
+    /** Frames from giving an input to its effect. Each frame of delay hides that much latency without rolling back. With
+     * spectates: frames by which this machine stays behind the inputs that have arrived, so that a late packet does not stop
+     * it. */
     uint32_t input_delay QUERN__ZERO;
     /** Largest delay that quern_netplay_set_input_delay may set; 0 means input_delay. The history has two more frames for
      * each frame by which it is larger than input_delay. */
@@ -106,6 +119,18 @@ typedef struct quern_netplay_def {
     /** Whether machines whose worlds differ find out where. Costs no time before that, and memory: the history has about
      * hash_interval more frames. hash_interval is at most QUERN_MAX_NETPLAY_REPORT then. */
     bool reports QUERN__ZERO;
+    /** Number of spectators that may watch this machine; 0: none may. Spectators see a frame when all players have confirmed it:
+     * give all machines of a session a count if one has spectators. A machine without one tells the others only once per
+     * hash_interval which frames it has confirmed, so that spectators see frames in bursts. */
+    uint32_t spectator_count QUERN__ZERO;
+    /** Frames by which spectators see what happens later, at least. No packet tells them more. */
+    uint32_t spectator_delay QUERN__ZERO;
+    /** Frames whose inputs are kept for spectators, in addition to spectator_delay, player_count times input_bytes for
+     * each: for as long a spectator may be silent, or load the world. 0 means 4096. */
+    uint32_t spectator_window QUERN__ZERO;
+    /** Whether this machine has no player and watches. Its world has no entities when netplay is created. */
+    bool spectates QUERN__ZERO;
+    uint32_t watches QUERN__ZERO; /**< With spectates: the player whose machine is watched first. */
     /** Number of frames to run; 0 means no end. At the end a machine goes on correcting predictions, until
      * confirmed_frame of quern_netplay_status is frame_count: then the world does not change any more. */
     uint32_t frame_count QUERN__ZERO;
@@ -138,8 +163,10 @@ typedef struct quern_netplay_status {
     uint64_t sent_bytes;      /**< Bytes of all packets that were sent, without headers of the transport. */
     uint64_t received_bytes;  /**< Bytes of all packets that were received and accepted. */
     uint64_t ignored_count;   /**< Packets that were damaged, or of another session. */
-    uint32_t present;         /**< Players that take part: bit i for player i. */
-    bool is_joining;          /**< Whether this machine still waits for the world. */
+    uint32_t present; /**< Players that take part: bit i for player i. 0 on the machine of a spectator. */
+    bool is_joining;  /**< Whether this machine still waits for the world. */
+    uint32_t spectators; /**< Spectators that watch this machine: bit i for spectator i. */
+    uint32_t watched;    /**< With spectates: the player whose machine is watched. */
 } quern_netplay_status;
 
 /** The connection to the machine of a player, as this machine sees it. */
@@ -152,7 +179,7 @@ typedef struct quern_netplay_player_status {
     double ping_seconds;
     double jitter_seconds; /**< Average deviation from ping_seconds. */
     /** Estimated share of the player's packets that were lost, 0 to 1. The machine numbers its packets to all players, so with
-     * more than two of them it is right on average only. */
+     * more than two of them it is right on average only. 0 on the machine of a spectator. */
     double loss;
     double
         silent_seconds; /**< Time since a packet of the player has arrived that answers one of this machine. */
@@ -183,9 +210,11 @@ typedef enum quern_netplay_event_kind {
 /** Something that has happened in a session; see quern_netplay_next_event. */
 typedef struct quern_netplay_event {
     quern_netplay_event_kind kind; /**< What has happened. */
-    uint32_t player;               /**< The player to which it has happened. */
-    uint64_t frame;                /**< Next frame of this machine at that time. */
-    float progress;                /**< Of PROGRESS: share of the world that has arrived; otherwise 0. */
+    /** The player to which it has happened. JOINED and DROPPED of spectators, and PROGRESS of this machine as a spectator, have
+     * QUERN_NETPLAY_SPECTATOR plus its index. */
+    uint32_t player;
+    uint64_t frame; /**< Next frame of this machine at that time. */
+    float progress; /**< Of PROGRESS: share of the world that has arrived; otherwise 0. */
 } quern_netplay_event;
 
 /** The first difference between the worlds of two machines. */
@@ -215,13 +244,16 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
 
 /** Receives packets, corrects predictions, runs a frame if enough inputs are known, and sends packets. Call it once per
  * time step. `input` is the input of this machine's player, input_bytes long; it takes effect input_delay frames later.
+ * NULL on the machine of a spectator.
  * A machine that is behind the others runs several frames in one call. jobs may be NULL. out_frame_count, which may be
  * NULL, receives the number of new frames that ran: 0 if the call waits for other players.
  *
  * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED
  * (the others have dropped this player, or the world that it got cannot be loaded, or its sender has not let it take part:
- * create a new world and join); UNAVAILABLE (less than half of the players are heard for two timeouts, or a joining player
- * has got no world for four, or a machine has another version of the protocol: the call can be repeated, and succeeds when
+ * create a new world and join; or no machine keeps the inputs any more that this spectator lacks: create a new world and
+ * watch); UNAVAILABLE (less than half of the players are heard for two timeouts, or a joining player
+ * has got no world for four, or a spectator hears no machine for
+ * four, or a machine has another version of the protocol: the call can be repeated, and succeeds when
  * enough are heard); those of quern_history_save,
  * quern_history_restore, quern_schedule_run and, when a player joins, of quern_world_save. After other errors than DIVERGED
  * and CANCELLED, the call can be repeated. */
@@ -237,8 +269,10 @@ QUERN_API quern_result quern_netplay_set_input_delay(quern_netplay *netplay, uin
 QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,
                                                 quern_netplay_status *out_status);
 
-/** Returns the connection to the machine of another player; of this machine's own player only is_present and progress. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (no such player). */
+/** Returns the connection to the machine of another player; of this machine's own player only is_present and progress. For
+ * `player` from QUERN_NETPLAY_SPECTATOR on, of a spectator: is_present (whether it has the world), silent_seconds, bytes and
+ * packets, unacknowledged_frames (that it may see, and has not got) and progress. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no
+ * such player or spectator). */
 QUERN_API quern_result quern_netplay_get_player_status(const quern_netplay *netplay, uint32_t player,
                                                        quern_netplay_player_status *out_status);
 

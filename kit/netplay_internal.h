@@ -29,7 +29,7 @@
 #include <quern/archive.h>
 
 enum {
-    QUERN__NETPLAY_VERSION = 3,  /* of the protocol */
+    QUERN__NETPLAY_VERSION = 4,  /* of the protocol */
     QUERN__NETPLAY_WINDOW = 256, /* frames in each ring; a power of two */
     QUERN__NETPLAY_HASHES = 8,   /* hashes that are kept */
     QUERN__NETPLAY_CHUNK = 1024, /* bytes of the world in one packet */
@@ -37,7 +37,8 @@ enum {
     QUERN__NETPLAY_CHUNK_WINDOW =
         256, /* chunks that may arrive in any order, from the first missing one on */
     QUERN__NETPLAY_FORKS = 6,
-    QUERN__NETPLAY_MARKS = 8, /* sequence numbers by time, eight in a timeout */
+    QUERN__NETPLAY_MARKS = 8,      /* sequence numbers by time, eight in a timeout */
+    QUERN__NETPLAY_ARRIVED = 1024, /* frames whose inputs a spectator may have got before it runs them */
     QUERN__NETPLAY_NEVER = INT32_MAX
 };
 
@@ -96,6 +97,7 @@ typedef struct quern__netplay_link {
 typedef struct quern__netplay_player {
     uint32_t known_end;  /* first frame whose input is not known */
     uint32_t frame;      /* the player's next frame, as last heard */
+    uint32_t verified;   /* that of the player's machine, as last heard */
     int32_t ahead;       /* frames by which this machine was ahead of that one, when it was last heard */
     int32_t their_ahead; /* the same, as that machine sees it */
     /* known_end on this player's machine, as last heard, of this machine's player and of those that are out */
@@ -166,9 +168,10 @@ typedef struct quern__netplay_chunk {
 /* Why this machine cannot go on. */
 typedef enum quern__netplay_end {
     QUERN__NETPLAY_GOES_ON,
-    QUERN__NETPLAY_DROPPED,      /* the other players go on without this machine */
-    QUERN__NETPLAY_DAMAGED,      /* the world that arrived cannot be loaded */
-    QUERN__NETPLAY_SENDER_SILENT /* the world was loaded, and its sender has not let the player take part */
+    QUERN__NETPLAY_DROPPED,       /* the other players go on without this machine */
+    QUERN__NETPLAY_DAMAGED,       /* the world that arrived cannot be loaded */
+    QUERN__NETPLAY_SENDER_SILENT, /* the world was loaded, and its sender has not let the player take part */
+    QUERN__NETPLAY_LEFT_BEHIND    /* no player keeps the inputs that this spectator lacks */
 } quern__netplay_end;
 
 /* Hashes of the world before consecutive frames. */
@@ -191,8 +194,52 @@ typedef struct quern__netplay_divergence {
     quern_netplay_report report;
 } quern__netplay_divergence;
 
+/* Inputs of all players by frame, and hashes of the world: of confirmed frames that spectators may lack, or on the machine
+ * of a spectator of those that have arrived. */
+typedef struct quern__netplay_log {
+    unsigned char *rows; /* one for each frame; NULL: there are no spectators */
+    uint64_t *hashes;    /* of frames that are multiples of hash_interval; 0: not known */
+    uint32_t capacity;   /* a power of two */
+    uint32_t first, end; /* frames */
+} quern__netplay_log;
+
+/* A spectator, as the machine that it watches sees it. */
+typedef struct quern__netplay_spectator {
+    uint32_t life, sequence; /* of its newest packet; life 0: none */
+    uint64_t contact_ns;     /* when that packet arrived */
+    bool is_probed; /* whether it is to get a packet, so that it can show that it hears this machine */
+    bool is_heard;  /* whether a fresh packet has arrived */
+    bool has_world;
+    uint32_t id;                                      /* of the world that it loads; 0: none yet */
+    uint32_t first_missing, next_chunk;               /* of that world */
+    uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8]; /* of that world, as in a transfer */
+    uint32_t wanted;                                  /* first frame whose inputs it lacks */
+    uint32_t next;                                    /* frame whose inputs are to be sent next */
+    uint32_t idle_calls;                              /* calls since `wanted` has changed */
+    uint64_t sent_bytes, received_bytes, sent_packets, received_packets;
+} quern__netplay_spectator;
+
+/* What a machine has for its spectators, and a spectator for itself; netplay_spectate.c explains it. */
+typedef struct quern__netplay_stands {
+    quern__netplay_log log;
+    /* of a machine that is watched */
+    quern__netplay_spectator spectators[QUERN_MAX_NETPLAY_SPECTATORS];
+    quern_byte_buffer world; /* an archive that spectators load; empty: none asks for it */
+    uint32_t world_id, world_frame;
+    uint32_t ended_calls;   /* frames of the delay that have passed since the last frame of the session */
+    uint32_t refused_calls; /* calls for which no world is saved, because saving one has failed */
+    uint8_t shown;          /* spectators that events have shown */
+    /* of a spectator */
+    uint32_t watched;            /* player */
+    uint64_t watched_ns, fed_ns; /* since when that one is watched; when inputs have last arrived */
+    uint32_t gone_count;         /* players in a row that do not keep the inputs any more */
+    bool has_gap;                /* whether inputs have arrived, and earlier ones have not */
+    uint32_t shown_twentieths;   /* of the world, as in a link */
+} quern__netplay_stands;
+
 struct quern_netplay {
-    quern_netplay_def def;
+    quern_netplay_def
+        def; /* on the machine of a spectator, `player` is QUERN_NETPLAY_SPECTATOR plus its index */
     quern_allocator allocator;
     quern_history *history;
     uint32_t frame;       /* next frame to run */
@@ -231,6 +278,7 @@ struct quern_netplay {
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of this machine */
     quern__netplay_transfer transfer;
     quern__netplay_divergence divergence;
+    quern__netplay_stands stands;
     unsigned char used[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES];
 };
 
@@ -288,6 +336,9 @@ void quern__netplay_lead(quern_netplay *netplay);
 
 /* --------------------------------------------------------------------------------------- netplay.c */
 
+/* Saves the world at the last frame that will not change, `verified`, and returns to the present. */
+quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs, quern_byte_buffer *bytes);
+
 /* The leader's side: answers a request for the world, of a transfer with an id (0: none yet). Requests of other players
  * than that of the transfer wait. */
 quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
@@ -308,9 +359,42 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
 void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
                                uint32_t start, uint32_t first_missing);
 
+/* ------------------------------------------------------------------------------ netplay_spectate.c */
+
+/* Makes room for the inputs that spectators may lack, or on the machine of a spectator for those that arrive. */
+quern_result quern__netplay_stands_open(quern_netplay *netplay);
+void quern__netplay_stands_close(quern_netplay *netplay);
+
+/* Begins with the frame of a world that was loaded. */
+void quern__netplay_log_begin(quern_netplay *netplay);
+
+/* Adds the inputs of the next frame; those of the first frame go if there is no room. */
+void quern__netplay_log_add(quern_netplay *netplay, const unsigned char *row, uint64_t hash);
+
+/* Returns the hash of the world before a frame in the log, or 0. */
+uint64_t *quern__netplay_log_hash(const quern_netplay *netplay, uint32_t frame);
+
+/* Notes the inputs of frames that are confirmed, and saves the world if a spectator asks for one. */
+quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs *jobs);
+
+/* Returns the first frame whose inputs spectators may not see yet. */
+uint32_t quern__netplay_shown_end(const quern_netplay *netplay);
+
+/* Returns whether the world that was saved may be sent to a spectator. */
+bool quern__netplay_may_send_world(const quern_netplay *netplay, const quern__netplay_spectator *spectator);
+
+/* Returns whether a spectator is heard. */
+bool quern__netplay_is_watching(const quern_netplay *netplay, const quern__netplay_spectator *spectator);
+
+/* Performs quern_netplay_advance for a spectator, without check_end. */
+quern_result quern__netplay_spectate(quern_netplay *netplay, quern_jobs *jobs, uint32_t *out_frame_count);
+
+/* Goes on with the machine of the next player. */
+void quern__netplay_watch_next(quern_netplay *netplay);
+
 /* --------------------------------------------------------------------------------- netplay_watch.c */
 
-/* Counts a packet to a player. Its number is `sequence`. */
+/* Counts a packet to a player or a spectator. Its number is `sequence`. */
 void quern__netplay_note_sent(quern_netplay *netplay, uint32_t player, uint32_t size_bytes);
 
 /* Counts a packet of a player. echoed: number of the packet of this machine that it echoes; 0: of no packet that counts. */

@@ -223,7 +223,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
         /* The player takes part from now on: which inputs its machine knows is not known yet. */
         player->known_end =
             netplay->is_admitted || i == netplay->def.player ? member->active_from : netplay->loaded_frame;
-        player->frame = 0;
+        player->frame = player->verified = 0;
         player->ahead = player->their_ahead = 0;
         player->heard_ns = netplay->progressed_ns = netplay->now_ns;
         memset(player->acks, 0, sizeof player->acks);

@@ -11,11 +11,16 @@
  *            table as last heard, u32 its id, and the sender's table; v32 next frame of the sender; u8 frames by which it is
  *            ahead of the receiver, plus 128; for the receiver and each player that is out, the first frame whose input is
  *            not known: v32 0 if there is none, or 1 plus the folded number of frames by which it lies before that next
- *            frame; if one is sent, v32 frame of a hash, u64 hash, per player u32 hash of its inputs; runs of inputs
+ *            frame; if the sender may have spectators, v32 number of frames by which the first one that it has not
+ *            verified lies before that next frame; if one is sent, v32 frame of a hash, u64 hash, per player u32 hash of
+ *            its inputs; runs of inputs
  *   a run    v32 player, plus 8 times the count of inputs; s32 number of frames by which it begins before the next
  *            frame of the sender; the inputs (put_run)
  *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing, 32 bytes with a bit for each chunk that has
  *            arrived from that one on
+ *   WATCH    of a spectator: u8 flags; if it has the world, v32 first frame whose inputs it lacks; otherwise as JOIN
+ *   WATCHED  to a spectator: u8 flags; v32 first frame and v32 count of rows; if one is sent, v32 frame of a hash, u64
+ *            hash; the rows: inputs of all players of a frame, one after the other, as one input of a run
  *   CHUNKS   u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
  *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is
  *            arriving (NEVER: none), u32 first chunk that is missing
@@ -48,11 +53,17 @@ enum {
     MOST_BALLOT_STEP =
         1 << 16,    /* no agreement takes so many: no member could propose more than the highest ballot */
     FLAG_TABLE = 1, /* the table follows */
-    FLAG_CHANGING = 2, /* the sender takes no inputs until there is a new table */
-    FLAG_SUSPECTS = 4, /* members that the sender does not hear follow */
-    FLAG_HASH = 8,     /* a hash follows */
-    FLAG_GAP = 16,     /* inputs of the receiver's player have arrived, and earlier ones have not */
-    FLAGS = FLAG_TABLE | FLAG_CHANGING | FLAG_SUSPECTS | FLAG_HASH | FLAG_GAP,
+    FLAG_CHANGING = 2,  /* the sender takes no inputs until there is a new table */
+    FLAG_SUSPECTS = 4,  /* members that the sender does not hear follow */
+    FLAG_HASH = 8,      /* a hash follows */
+    FLAG_VERIFIED = 32, /* which frames are verified follows */
+    FLAG_GAP = 16,      /* inputs of the receiver's player have arrived, and earlier ones have not */
+    FLAGS = FLAG_TABLE | FLAG_CHANGING | FLAG_SUSPECTS | FLAG_HASH | FLAG_GAP | FLAG_VERIFIED,
+    WATCH_HAS_WORLD = 1, /* of WATCH */
+    WATCH_GAP = 2,       /* of WATCH: inputs have arrived, and earlier ones have not */
+    WATCHED_HASH = 1,    /* of WATCHED: a hash follows */
+    WATCHED_GONE = 2,    /* of WATCHED: the sender does not keep the inputs any more */
+    ROW_BYTES = QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES, /* at most */
     RUN_BYTES = 32,     /* of a run of inputs that the receiver may have got already */
     RUN_FRAMES = 4,     /* the same, at least */
     RUN_HEAD_BYTES = 7, /* at most */
@@ -65,7 +76,9 @@ typedef enum packet_kind {
     PACKET_JOIN,   /* a machine asks for the world, and lists the chunks that it has */
     PACKET_CHUNKS, /* a part of the world, or of a recording if worlds differ */
     PACKET_TRACE,  /* hashes of a machine whose world differs, and the chunks that it has */
-    PACKET_CHANGE  /* a message of an agreement on the next table */
+    PACKET_CHANGE, /* a message of an agreement on the next table */
+    PACKET_WATCH,  /* a spectator asks for the world, or acknowledges inputs */
+    PACKET_WATCHED /* inputs for a spectator */
 } packet_kind;
 
 typedef struct packet {
@@ -189,15 +202,18 @@ static uint64_t sum_of(const quern_netplay *netplay, const unsigned char *bytes,
 
 static void begin_packet(quern_netplay *netplay, packet *out, packet_kind kind, uint32_t receiver)
 {
-    const quern__netplay_player *player = &netplay->players[receiver];
+    const bool is_spectator = receiver >= QUERN_NETPLAY_SPECTATOR;
+    const quern__netplay_player *player = is_spectator ? NULL : &netplay->players[receiver];
+    const quern__netplay_spectator *spectator =
+        is_spectator ? &netplay->stands.spectators[receiver - QUERN_NETPLAY_SPECTATOR] : NULL;
     out->size = 0;
     put(out, MAGIC, 1);
     put(out, QUERN__NETPLAY_VERSION, 1);
     put(out, (uint32_t)kind | netplay->def.player << SENDER_SHIFT, 1);
     put_v32(out, netplay->life);
     put_v32(out, ++netplay->sequence);
-    put_v32(out, player->life);
-    put_v32(out, player->sequence);
+    put_v32(out, is_spectator ? spectator->life : player->life);
+    put_v32(out, is_spectator ? spectator->sequence : player->sequence);
 }
 
 static void put_table(const quern_netplay *netplay, packet *out, const quern__netplay_table *table)
@@ -265,46 +281,68 @@ static uint32_t begin_run(const quern_netplay *netplay, uint32_t receiver)
     return first > acknowledged ? first : acknowledged;
 }
 
-/* Writes the inputs of a player that the receiver lacks, as many as fit. The first one follows an input of zeros. Each
+/* Inputs in a ring, by frame. */
+typedef struct input_ring {
+    const unsigned char *inputs;
+    uint32_t stride_bytes; /* from one frame to the next */
+    uint32_t capacity;     /* frames; a power of two */
+    uint32_t input_bytes;
+} input_ring;
+
+static const unsigned char *input_at(const input_ring *ring, uint32_t frame)
+{
+    return ring->inputs + (size_t)(frame & (ring->capacity - 1)) * ring->stride_bytes;
+}
+
+/* Codes the inputs of frames from `first` on, as many as fit. The first one follows an input of zeros. Each
  * input that differs from the one before is a mask and the bytes that differ: bit i + 1 of the mask says whether byte i
  * does. If the lowest bit of the mask, HOLDS, is set, its first byte stands alone, and the last input holds for as many
- * frames as the other bits say, and one more. */
+ * frames as the other bits say, and one more. Returns how many were coded. */
+static uint32_t code_inputs(packet *coded, const input_ring *ring, uint32_t first, uint32_t count,
+                            uint32_t room)
+{
+    const uint32_t bytes = ring->input_bytes, mask_bytes = bytes / 8 + 1;
+    unsigned char last[ROW_BYTES] = {0};
+    uint32_t done = 0;
+    while (done < count && coded->size + mask_bytes + bytes <= room) {
+        const unsigned char *input = input_at(ring, first + done);
+        uint32_t held = 0;
+        while (done + held < count && held < MOST_RUN &&
+               memcmp(input_at(ring, first + done + held), last, bytes) == 0)
+            held++;
+        if (held > 0) {
+            put(coded, (held - 1) << 1 | HOLDS, 1);
+            done += held;
+            continue;
+        }
+        unsigned char *mask = coded->bytes + coded->size;
+        memset(mask, 0, mask_bytes);
+        coded->size += mask_bytes;
+        for (uint32_t i = 0; i < bytes; i++) {
+            if (input[i] == last[i]) continue;
+            mask[(i + 1) / 8] |= (unsigned char)(1u << (i + 1) % 8);
+            put(coded, input[i], 1);
+        }
+        memcpy(last, input, bytes);
+        done++;
+    }
+    return done;
+}
+
+/* Writes the inputs of a player that the receiver lacks, as many as fit. */
 static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, uint32_t first)
 {
     const quern__netplay_player *known = &netplay->players[player];
-    const uint32_t bytes = netplay->def.input_bytes;
-    const uint32_t room = (uint32_t)sizeof out->bytes - sum_bytes(netplay) - RUN_HEAD_BYTES;
-    const uint32_t mask_bytes = bytes / 8 + 1;
+    const input_ring ring = {known->inputs[0], sizeof known->inputs[0], QUERN__NETPLAY_WINDOW,
+                             netplay->def.input_bytes};
+    const uint32_t room = (uint32_t)sizeof out->bytes - sum_bytes(netplay) - RUN_HEAD_BYTES - out->size;
     /* This machine has no inputs from before the world that it has loaded. */
     uint32_t count =
         known->known_end > first && first >= netplay->loaded_frame ? known->known_end - first : 0;
     if (count > QUERN__NETPLAY_WINDOW) return;
     if (count > MOST_RUN) count = MOST_RUN;
     packet coded = {.size = 0};
-    unsigned char last[QUERN_MAX_NETPLAY_INPUT_BYTES] = {0};
-    uint32_t done = 0;
-    while (done < count && out->size + coded.size + mask_bytes + bytes <= room) {
-        const unsigned char *input = known->inputs[(first + done) % QUERN__NETPLAY_WINDOW];
-        uint32_t held = 0;
-        while (done + held < count &&
-               memcmp(known->inputs[(first + done + held) % QUERN__NETPLAY_WINDOW], last, bytes) == 0)
-            held++;
-        if (held > 0) {
-            put(&coded, (held - 1) << 1 | HOLDS, 1);
-            done += held;
-            continue;
-        }
-        unsigned char *mask = coded.bytes + coded.size;
-        memset(mask, 0, mask_bytes);
-        coded.size += mask_bytes;
-        for (uint32_t i = 0; i < bytes; i++) {
-            if (input[i] == last[i]) continue;
-            mask[(i + 1) / 8] |= (unsigned char)(1u << (i + 1) % 8);
-            put(&coded, input[i], 1);
-        }
-        memcpy(last, input, bytes);
-        done++;
-    }
+    const uint32_t done = code_inputs(&coded, &ring, first, count, room);
     if (done == 0) return;
     put_v32(out, done << 3 | player);
     put_v32(out, fold((int32_t)netplay->frame - (int32_t)first));
@@ -323,7 +361,8 @@ static void send_frames(quern_netplay *netplay, uint32_t receiver)
         (uint32_t)(has_other_table ? FLAG_TABLE : 0) |
             (uint32_t)(netplay->change.promised != 0 ? FLAG_CHANGING : 0) |
             (uint32_t)(suspects != 0 ? FLAG_SUSPECTS : 0) | (uint32_t)(hash != NULL ? FLAG_HASH : 0) |
-            (uint32_t)(netplay->players[receiver].has_gap ? FLAG_GAP : 0),
+            (uint32_t)(netplay->players[receiver].has_gap ? FLAG_GAP : 0) |
+            (uint32_t)(netplay->def.spectator_count > 0 ? FLAG_VERIFIED : 0),
         1);
     put(&out, netplay->table.id, 4);
     if (suspects != 0) put(&out, suspects, 1);
@@ -340,6 +379,7 @@ static void send_frames(quern_netplay *netplay, uint32_t receiver)
         put_v32(&out,
                 limit == QUERN__NETPLAY_NEVER ? 0 : 1 + fold((int32_t)netplay->frame - (int32_t)limit));
     }
+    if (netplay->def.spectator_count > 0) put_v32(&out, netplay->frame - netplay->verified);
     if (hash != NULL) {
         put_v32(&out, hash->frame);
         put(&out, hash->hash, 8);
@@ -448,8 +488,107 @@ static void send_report(quern_netplay *netplay, uint32_t player)
                                 .next = &netplay->divergence.next[player]});
 }
 
+/* Sends a spectator rows from `first` on. Returns the frame after them. */
+static uint32_t send_rows(quern_netplay *netplay, uint32_t receiver, uint32_t flags, uint32_t first,
+                          uint32_t end)
+{
+    enum { WATCHED_HEAD_BYTES = 32 }; /* of the message, at most */
+    const quern__netplay_log *log = &netplay->stands.log;
+    const uint32_t interval = netplay->def.hash_interval,
+                   row_bytes = netplay->def.player_count * netplay->def.input_bytes;
+    const input_ring ring = {log->rows, row_bytes, log->capacity, row_bytes};
+    packet out, coded = {.size = 0};
+    begin_packet(netplay, &out, PACKET_WATCHED, receiver);
+    const uint32_t room = (uint32_t)sizeof out.bytes - sum_bytes(netplay) - WATCHED_HEAD_BYTES - out.size;
+    const uint32_t count = end > first ? code_inputs(&coded, &ring, first, end - first, room) : 0;
+    /* The last hash of these frames, if there is one. */
+    const uint32_t hashed = count > 0 ? (first + count - 1) / interval * interval : 0;
+    if (count > 0 && hashed >= first && *quern__netplay_log_hash(netplay, hashed) != 0)
+        flags |= WATCHED_HASH;
+    put(&out, flags, 1);
+    put_v32(&out, first);
+    put_v32(&out, count);
+    if ((flags & WATCHED_HASH) != 0) {
+        put_v32(&out, hashed);
+        put(&out, *quern__netplay_log_hash(netplay, hashed), 8);
+    }
+    put_bytes(&out, coded.bytes, coded.size);
+    send_packet(netplay, &out, receiver);
+    return first + count;
+}
+
+/* Sends a spectator the inputs that it may see and lacks, in several packets in turn. The last ones are repeated until
+ * they are acknowledged, and all again if the spectator says that some were lost, or does not say anything new. */
+static void send_watched(quern_netplay *netplay, uint32_t number)
+{
+    enum { PACKETS_PER_CALL = 4, REPEATED = 8, IDLE_CALLS = 30 };
+    quern__netplay_spectator *spectator = &netplay->stands.spectators[number];
+    const uint32_t receiver = QUERN_NETPLAY_SPECTATOR + number, end = quern__netplay_shown_end(netplay);
+    if (spectator->has_world && spectator->wanted < netplay->stands.log.first) {
+        (void)send_rows(netplay, receiver, WATCHED_GONE, 0, 0);
+        return;
+    }
+    if (!spectator->has_world) {
+        (void)send_rows(netplay, receiver, 0, 0, 0);
+        return;
+    }
+    if (++spectator->idle_calls % IDLE_CALLS == 0) spectator->next = spectator->wanted;
+    uint32_t from = spectator->next;
+    if (from + REPEATED > end) from = end > REPEATED ? end - REPEATED : 0;
+    if (from < spectator->wanted) from = spectator->wanted;
+    for (uint32_t i = 0; i < PACKETS_PER_CALL && (i == 0 || from < end); i++)
+        from = send_rows(netplay, receiver, 0, from, end);
+    spectator->next = from;
+}
+
+static void send_to_spectators(quern_netplay *netplay)
+{
+    quern__netplay_stands *stands = &netplay->stands;
+    for (uint32_t i = 0; i < netplay->def.spectator_count; i++) {
+        quern__netplay_spectator *spectator = &stands->spectators[i];
+        if (quern__netplay_is_watching(netplay, spectator))
+            send_watched(netplay, i);
+        else if (spectator->is_probed)
+            (void)send_rows(netplay, QUERN_NETPLAY_SPECTATOR + i, 0, 0, 0);
+        spectator->is_probed = false;
+        if (!quern__netplay_is_watching(netplay, spectator) || spectator->has_world ||
+            !quern__netplay_may_send_world(netplay, spectator))
+            continue;
+        send_chunks(netplay, QUERN_NETPLAY_SPECTATOR + i,
+                    &(chunk_source){.id = stands->world_id,
+                                    .frame = stands->world_frame,
+                                    .bytes = &stands->world,
+                                    .first_missing = spectator->first_missing,
+                                    .arrived = spectator->arrived,
+                                    .next = &spectator->next_chunk});
+    }
+}
+
+/* Sends the request or the acknowledgement of a spectator. */
+static void send_watch(quern_netplay *netplay)
+{
+    const quern__netplay_stands *stands = &netplay->stands;
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    packet out;
+    begin_packet(netplay, &out, PACKET_WATCH, stands->watched);
+    if (netplay->counts.is_joining) {
+        put(&out, 0, 1);
+        put(&out, transfer->player == QUERN__NETPLAY_NEVER ? 0 : transfer->id, 4);
+        put(&out, transfer->first_missing, 4);
+        put_bytes(&out, transfer->arrived, sizeof transfer->arrived);
+    } else {
+        put(&out, (uint32_t)WATCH_HAS_WORLD | (uint32_t)(stands->has_gap ? WATCH_GAP : 0), 1);
+        put_v32(&out, stands->log.end);
+    }
+    send_packet(netplay, &out, stands->watched);
+}
+
 void quern__netplay_send(quern_netplay *netplay)
 {
+    if (netplay->def.spectates) {
+        send_watch(netplay);
+        return;
+    }
     /* A machine that has loaded the world asks on until it is admitted: its requests tell the leader that it has all chunks. */
     if (!netplay->is_admitted) {
         send_join(netplay);
@@ -480,6 +619,7 @@ void quern__netplay_send(quern_netplay *netplay)
         if (probes || !is_out || asks) send_frames(netplay, i);
         if (netplay->has_diverged && netplay->def.reports && !is_out) send_report(netplay, i);
     }
+    if (netplay->def.spectator_count > 0) send_to_spectators(netplay);
 }
 
 /* ------------------------------------------------------------------------------------------- reading */
@@ -536,10 +676,9 @@ static bool read_table(const quern_netplay *netplay, packet *in, quern__netplay_
 
 /* Reads the next input of a run into `input`, which has the last one. *held: frames for which that still holds. Returns
  * whether the run is whole. */
-static bool read_input(const quern_netplay *netplay, packet *in, unsigned char *input, uint32_t *held)
+static bool read_input(packet *in, unsigned char *input, uint32_t bytes, uint32_t *held)
 {
-    unsigned char mask[QUERN_MAX_NETPLAY_INPUT_BYTES / 8 + 1];
-    const uint32_t bytes = netplay->def.input_bytes;
+    unsigned char mask[ROW_BYTES / 8 + 1];
     if (*held > 0) {
         --*held;
         return true;
@@ -577,7 +716,7 @@ static void read_run(quern_netplay *netplay, packet *in, uint32_t sender, uint32
     quern__netplay_player *player = &netplay->players[index];
     const uint32_t limit = quern__netplay_limit(netplay, index);
     player->has_gap = limit != QUERN__NETPLAY_NEVER && first > limit;
-    for (uint32_t i = 0; i < count && read_input(netplay, in, input, &held); i++) {
+    for (uint32_t i = 0; i < count && read_input(in, input, netplay->def.input_bytes, &held); i++) {
         if (limit == QUERN__NETPLAY_NEVER || first + i < limit) continue;
         if (player->known_end < limit) player->known_end = limit;
         if (first + i != player->known_end || netplay->change.promised != 0 ||
@@ -628,6 +767,11 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender, boo
         if (in->size <= in->end && is_newest &&
             (known_end == QUERN__NETPLAY_NEVER || quern__netplay_is_near(netplay, known_end)))
             player->acks[i] = known_end;
+    }
+    if ((flags & FLAG_VERIFIED) != 0) {
+        const uint32_t verified = frame - get_v32(in);
+        if (in->size <= in->end && is_newest && quern__netplay_is_near(netplay, verified))
+            player->verified = verified;
     }
     if (in->size > in->end) return;
     if (frame > player->frame && quern__netplay_is_near(netplay, frame)) player->frame = frame;
@@ -715,6 +859,87 @@ static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint3
     return quern__netplay_store_chunk(netplay, &chunk, &divergence->is_whole);
 }
 
+/* Reads the request or the acknowledgement of a spectator. Only fresh packets count: whoever can send packets in the name of
+ * another address cannot make this machine send it a world. */
+static void read_watch(quern_netplay *netplay, packet *in, uint32_t number, uint32_t life,
+                       uint32_t sequence, bool is_fresh)
+{
+    quern__netplay_spectator *spectator = &netplay->stands.spectators[number];
+    const bool is_silent = !quern__netplay_is_watching(netplay, spectator);
+    spectator->is_probed = true;
+    if (spectator->life != life) {
+        if (spectator->life != 0 && !is_fresh && !is_silent) return;
+        *spectator = (quern__netplay_spectator){.life = life, .is_probed = true};
+    } else if (sequence <= spectator->sequence ? !is_fresh || !is_silent
+                                               : sequence - spectator->sequence > MOST_SEQUENCE_STEP) {
+        return;
+    }
+    spectator->sequence = sequence;
+    spectator->contact_ns = netplay->now_ns;
+    spectator->received_bytes += in->whole_bytes;
+    spectator->received_packets++;
+    if (!is_fresh) return;
+    const uint32_t flags = (uint32_t)get(in, 1);
+    if ((flags & WATCH_HAS_WORLD) != 0) {
+        const uint32_t wanted = get_v32(in);
+        if (in->size > in->end) return;
+        if (!spectator->has_world || wanted < spectator->wanted || (flags & WATCH_GAP) != 0)
+            spectator->next = wanted;
+        if (wanted != spectator->wanted) spectator->idle_calls = 0;
+        spectator->wanted = wanted;
+        spectator->has_world = true;
+    } else {
+        const uint32_t id = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
+        uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8];
+        for (uint32_t i = 0; i < sizeof arrived; i++)
+            arrived[i] = (uint8_t)get(in, 1);
+        if (in->size > in->end) return;
+        const bool is_loading = id != 0 && id == netplay->stands.world_id;
+        spectator->id = is_loading ? id : 0;
+        spectator->first_missing = is_loading ? first_missing : 0;
+        memset(spectator->arrived, 0, sizeof spectator->arrived);
+        if (is_loading) memcpy(spectator->arrived, arrived, sizeof arrived);
+        spectator->has_world = false;
+    }
+    spectator->is_heard = true;
+}
+
+/* Reads inputs for this spectator. */
+static void read_watched(quern_netplay *netplay, packet *in)
+{
+    quern__netplay_stands *stands = &netplay->stands;
+    const uint32_t row_bytes = netplay->def.player_count * netplay->def.input_bytes;
+    const uint32_t flags = (uint32_t)get(in, 1), first = get_v32(in), count = get_v32(in);
+    unsigned char row[ROW_BYTES] = {0};
+    uint32_t hashed = QUERN__NETPLAY_NEVER, held = 0;
+    uint64_t hash = 0;
+    if ((flags & WATCHED_HASH) != 0) {
+        hashed = get_v32(in);
+        hash = get(in, 8);
+    }
+    if (in->size > in->end || first >= QUERN__NETPLAY_NEVER / 2 || count >= QUERN__NETPLAY_NEVER / 2 ||
+        (hashed != QUERN__NETPLAY_NEVER && hashed % netplay->def.hash_interval != 0))
+        return;
+    if (netplay->counts.is_joining) return;
+    if ((flags & WATCHED_GONE) != 0) {
+        if (++stands->gone_count >= netplay->def.player_count)
+            netplay->end = QUERN__NETPLAY_LEFT_BEHIND;
+        else
+            quern__netplay_watch_next(netplay);
+        return;
+    }
+    if (count > 0) stands->has_gap = first > stands->log.end;
+    for (uint32_t i = 0; i < count && read_input(in, row, row_bytes, &held); i++) {
+        if (first + i != stands->log.end || stands->log.end - netplay->frame >= stands->log.capacity)
+            continue;
+        quern__netplay_log_add(netplay, row, 0);
+        stands->fed_ns = netplay->now_ns;
+        stands->gone_count = 0;
+    }
+    if (hashed >= netplay->frame && hashed < stands->log.end)
+        *quern__netplay_log_hash(netplay, hashed) = hash;
+}
+
 /* Notes the number of a packet if it is the newest of its sender, for the echo. A packet of another machine of the player
  * counts if it is fresh, or if the machine before has fallen silent. Returns whether the packet counts. */
 static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life, uint32_t sequence,
@@ -748,8 +973,6 @@ static bool note_sequence(quern_netplay *netplay, uint32_t sender, uint32_t life
 
 static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet *in, uint32_t sender)
 {
-    quern__netplay_player *player = &netplay->players[sender];
-    const quern__netplay_member *member = &netplay->table.members[sender];
     const packet_kind kind = (packet_kind)(get(in, 1) & ((1u << SENDER_SHIFT) - 1));
     const uint32_t life = get_v32(in), sequence = get_v32(in);
     const uint32_t echoed_life = get_v32(in), echoed_sequence = get_v32(in);
@@ -760,11 +983,27 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
                           echoed_sequence <= netplay->sequence && echoed_sequence != 0;
     bool is_newest;
     if (in->size > in->end) return QUERN_OK;
+    if (sender >= QUERN_NETPLAY_SPECTATOR) {
+        if (kind == PACKET_WATCH)
+            read_watch(netplay, in, sender - QUERN_NETPLAY_SPECTATOR, life, sequence, is_fresh);
+        return QUERN_OK;
+    }
+    quern__netplay_player *player = &netplay->players[sender];
+    const quern__netplay_member *member = &netplay->table.members[sender];
     if (!note_sequence(netplay, sender, life, sequence, is_fresh, &is_newest)) return QUERN_OK;
     quern__netplay_note_received(netplay, sender, in->whole_bytes, sequence,
                                  is_fresh ? echoed_sequence : 0);
     if (is_fresh && (member->life == life || quern__netplay_is_out(member)))
         player->heard_ns = netplay->now_ns;
+    if (netplay->def.spectates) {
+        quern__netplay_chunk chunk;
+        if (sender != netplay->stands.watched || !is_fresh) return QUERN_OK;
+        netplay->progressed_ns = netplay->now_ns;
+        if (kind == PACKET_WATCHED) read_watched(netplay, in);
+        if (kind == PACKET_CHUNKS && read_chunk(in, sender, &chunk))
+            return quern__netplay_take_chunk(netplay, jobs, &chunk);
+        return QUERN_OK;
+    }
     if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
     if (kind == PACKET_FRAMES) {
         read_frames(netplay, in, sender, is_fresh, is_newest);
@@ -793,8 +1032,10 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
 static bool is_valid(quern_netplay *netplay, packet *in, uint32_t size, uint32_t sender)
 {
     const uint32_t rest = sum_bytes(netplay);
-    if (size < HEADER_BYTES + rest || size > sizeof in->bytes || sender >= netplay->def.player_count ||
-        sender == netplay->def.player)
+    const bool is_spectator = sender >= QUERN_NETPLAY_SPECTATOR &&
+                              sender - QUERN_NETPLAY_SPECTATOR < netplay->def.spectator_count;
+    if (size < HEADER_BYTES + rest || size > sizeof in->bytes ||
+        (sender >= netplay->def.player_count && !is_spectator) || sender == netplay->def.player)
         return false;
     in->whole_bytes = in->end = size;
     in->size = size - rest;
@@ -802,7 +1043,7 @@ static bool is_valid(quern_netplay *netplay, packet *in, uint32_t size, uint32_t
     in->end = size - rest;
     in->size = 2;
     if (in->bytes[1] != QUERN__NETPLAY_VERSION) {
-        netplay->players[sender].other_version = in->bytes[1];
+        if (!is_spectator) netplay->players[sender].other_version = in->bytes[1];
         return false;
     }
     return in->bytes[2] >> SENDER_SHIFT == sender;

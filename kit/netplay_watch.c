@@ -10,6 +10,11 @@
 
 void quern__netplay_note_sent(quern_netplay *netplay, uint32_t player, uint32_t size_bytes)
 {
+    if (player >= QUERN_NETPLAY_SPECTATOR) {
+        netplay->stands.spectators[player - QUERN_NETPLAY_SPECTATOR].sent_bytes += size_bytes;
+        netplay->stands.spectators[player - QUERN_NETPLAY_SPECTATOR].sent_packets++;
+        return;
+    }
     quern__netplay_link *link = &netplay->players[player].link;
     link->sent_bytes += size_bytes;
     link->sent_packets++;
@@ -57,7 +62,7 @@ void quern__netplay_note_received(quern_netplay *netplay, uint32_t player, uint3
     link->received_bytes += size_bytes;
     link->received_packets++;
     if (echoed != 0) note_answer(netplay, link, echoed);
-    if (sequence < link->first_sequence) return;
+    if (sequence < link->first_sequence || netplay->def.spectates) return;
     link->counted_packets++;
     const double sent = (double)(sequence - link->first_sequence + 1) / count_receivers(netplay, player);
     if (sent < COUNTED) return;
@@ -77,6 +82,28 @@ static float progress_of(const quern_netplay *netplay, uint32_t player)
                : 1;
 }
 
+static void get_spectator_status(const quern_netplay *netplay, const quern__netplay_spectator *spectator,
+                                 quern_netplay_player_status *out_status)
+{
+    const uint32_t shown_end = quern__netplay_shown_end(netplay);
+    const double world_bytes = (double)netplay->stands.world.size_bytes;
+    *out_status = (quern_netplay_player_status){
+        .sent_bytes = spectator->sent_bytes,
+        .received_bytes = spectator->received_bytes,
+        .sent_packets = spectator->sent_packets,
+        .received_packets = spectator->received_packets,
+        .silent_seconds =
+            spectator->life != 0 ? (double)(netplay->now_ns - spectator->contact_ns) / 1e9 : 0};
+    if (!quern__netplay_is_watching(netplay, spectator)) return;
+    out_status->is_present = spectator->has_world;
+    if (spectator->has_world && shown_end > spectator->wanted)
+        out_status->unacknowledged_frames = shown_end - spectator->wanted;
+    if (!spectator->has_world && spectator->id != 0 && spectator->id == netplay->stands.world_id)
+        out_status->progress =
+            (float)(spectator->first_missing * (double)QUERN__NETPLAY_CHUNK / world_bytes);
+    if (out_status->progress > 1) out_status->progress = 1;
+}
+
 quern_result quern_netplay_get_player_status(const quern_netplay *netplay, uint32_t player,
                                              quern_netplay_player_status *out_status)
 {
@@ -84,18 +111,30 @@ quern_result quern_netplay_get_player_status(const quern_netplay *netplay, uint3
     if (netplay == NULL || out_status == NULL)
         return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function,
                                netplay == NULL ? "netplay" : "out_status");
+    if (player >= QUERN_NETPLAY_SPECTATOR &&
+        player - QUERN_NETPLAY_SPECTATOR < netplay->def.spectator_count) {
+        get_spectator_status(netplay, &netplay->stands.spectators[player - QUERN_NETPLAY_SPECTATOR],
+                             out_status);
+        return QUERN_OK;
+    }
     if (player >= netplay->def.player_count)
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "%s: there is no player %u; the session has players 0 to %u", function,
-                               (unsigned)player, (unsigned)(netplay->def.player_count - 1));
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: there is no player %u; the session has players 0 to %u, and this machine "
+            "%u spectators, from %u on",
+            function, (unsigned)player, (unsigned)(netplay->def.player_count - 1),
+            (unsigned)netplay->def.spectator_count, (unsigned)QUERN_NETPLAY_SPECTATOR);
     const quern__netplay_player *other = &netplay->players[player];
     *out_status = (quern_netplay_player_status){
         .is_present = (quern__netplay_members(&netplay->table) >> player & 1) != 0,
         .progress = progress_of(netplay, player)};
     if (player == netplay->def.player) return QUERN_OK;
     const quern__netplay_link *link = &other->link;
-    const uint32_t own_end = netplay->players[netplay->def.player].known_end,
-                   acknowledged = other->acks[netplay->def.player];
+    uint32_t own_end = 0, acknowledged = 0;
+    if (!netplay->def.spectates) {
+        own_end = netplay->players[netplay->def.player].known_end;
+        acknowledged = other->acks[netplay->def.player];
+    }
     out_status->is_interrupted = link->is_interrupted;
     out_status->ping_seconds = link->ping_ns / 1e9;
     out_status->jitter_seconds = link->jitter_ns / 1e9;
@@ -144,26 +183,45 @@ static void note_connection(quern_netplay *netplay, uint32_t number, bool is_pre
     link->is_interrupted = is_interrupted;
 }
 
-static void note_progress(quern_netplay *netplay, uint32_t number)
+/* shown: twentieths that events have shown. */
+static void note_progress(quern_netplay *netplay, uint32_t number, uint32_t *shown)
 {
     enum { PARTS = 20 };
-    quern__netplay_link *link = &netplay->players[number].link;
     const float progress = progress_of(netplay, number);
     const uint32_t parts = (uint32_t)(progress * PARTS);
-    if (parts > link->shown_twentieths) add_event(netplay, QUERN_NETPLAY_PROGRESS, number, progress);
-    link->shown_twentieths = parts;
+    if (parts > *shown) add_event(netplay, QUERN_NETPLAY_PROGRESS, number, progress);
+    *shown = parts;
+}
+
+/* Notes the spectators of this machine, or that this machine watches. */
+static void note_spectators(quern_netplay *netplay)
+{
+    quern__netplay_stands *stands = &netplay->stands;
+    quern_netplay_status status;
+    (void)quern_netplay_get_status(netplay, &status);
+    uint8_t present = (uint8_t)status.spectators;
+    if (netplay->def.spectates) {
+        note_progress(netplay, netplay->def.player, &stands->shown_twentieths);
+        if (!status.is_joining) present = (uint8_t)(1u << (netplay->def.player - QUERN_NETPLAY_SPECTATOR));
+    }
+    for (uint32_t i = 0; i < QUERN_MAX_NETPLAY_SPECTATORS; i++)
+        if (((present ^ stands->shown) >> i & 1) != 0)
+            add_event(netplay, (present >> i & 1) != 0 ? QUERN_NETPLAY_JOINED : QUERN_NETPLAY_DROPPED,
+                      QUERN_NETPLAY_SPECTATOR + i, 0);
+    stands->shown = present;
 }
 
 void quern__netplay_note_events(quern_netplay *netplay)
 {
     uint8_t present = quern__netplay_members(&netplay->table);
-    if (!netplay->is_admitted) present &= (uint8_t) ~(1u << netplay->def.player);
+    if (netplay->def.spectates || netplay->def.spectator_count > 0) note_spectators(netplay);
+    if (!netplay->is_admitted && !netplay->def.spectates) present &= (uint8_t) ~(1u << netplay->def.player);
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const bool is_present = (present >> i & 1) != 0,
                    was_present = (netplay->shown_present >> i & 1) != 0;
         if (i != netplay->def.player) note_connection(netplay, i, is_present);
         if (netplay->transfer.player == i || netplay->players[i].link.shown_twentieths != 0)
-            note_progress(netplay, i);
+            note_progress(netplay, i, &netplay->players[i].link.shown_twentieths);
         if (is_present != was_present)
             add_event(netplay, is_present ? QUERN_NETPLAY_JOINED : QUERN_NETPLAY_DROPPED, i, 0);
     }

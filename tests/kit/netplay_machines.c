@@ -158,9 +158,10 @@ void open_network(network *net, uint64_t seed)
 void open_machine(machine *opened, network *net, uint32_t player, const quern_netplay_def *like)
 {
     quern_netplay_def def = *like;
-    *opened = (machine){.net = net, .player = player};
+    const bool loads = like->joins || like->spectates;
+    *opened = (machine){.net = net, .player = like->spectates ? QUERN_NETPLAY_SPECTATOR + player : player};
     opened->played.input_bytes = like->input_bytes;
-    open_game(&opened->played, like->player_count, !like->joins && like->input_bytes == 0);
+    open_game(&opened->played, like->player_count, !loads && like->input_bytes == 0);
     def.world = opened->played.world;
     def.schedule = opened->played.schedule;
     def.inputs = opened->played.inputs;

@@ -77,6 +77,7 @@ void open_network(network *net, uint64_t seed);
 /* Changes the inputs that a machine sends next. */
 void change_inputs(const machine *changed);
 
+/* player: index of the player, or of the spectator if `like` spectates. */
 void open_machine(machine *opened, network *net, uint32_t player, const quern_netplay_def *like);
 
 void close_machine(machine *closed);

@@ -3,9 +3,11 @@
 /* The game has ships that inputs steer, shots, and entities that only make the world larger. Machines call
  * quern_netplay_advance 60 times per second of their own clocks; packets arrive by a heap of arrival times.
  *
+ * Spectators open, watch a player at random, may be closed once, and open again when they are told to.
+ *
  * A game fails if a call returns another error than a player may get, if a hash of a confirmed frame changes or differs
  * between machines that play together at the end, if the players do not play together some time after the last
- * disturbance, or if a session needs more memory or packets than its definition explains. */
+ * disturbance with the spectators close behind, or if a session needs more memory or packets than its definition explains. */
 #include "tests/kit/netplay_simulation.h"
 
 #include "kit/netplay_internal.h"
@@ -21,6 +23,7 @@
 
 enum {
     PLAYERS = SIMULATION_PLAYERS,
+    MACHINES = PLAYERS + SIMULATION_SPECTATORS, /* the transport knows spectator i as PLAYERS + i */
     MS = 1000000,
     STEP_NS = 16666667,
     QUEUE_PACKETS = 4096, /* per receiver; a full one loses packets, as a socket does */
@@ -154,15 +157,17 @@ struct simulation {
     simulation_result *result;
     uint64_t now_ns, next_number;
     random_source random;
-    sim_machine machines[PLAYERS];
+    sim_machine machines[MACHINES];
     uint64_t event_ends_ns[SIMULATION_EVENTS]; /* 0: not begun */
-    bool is_done[SIMULATION_EVENTS];
+    bool is_done[SIMULATION_EVENTS], are_closed[SIMULATION_SPECTATORS];
     uint32_t enabled;
     uint64_t last_trouble_ns; /* end of the last disturbance */
     bool has_lost_player;     /* whether a player is gone for ever */
     bool is_healthy;
     uint32_t broken;    /* players that send absurd fields, now or before: bit i for player i */
     bool has_been_told; /* whether a player has been told which player errs */
+    bool
+        has_lost_frames; /* whether confirmed frames may be gone: with the last machine that had them, or with half of the players */
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
@@ -315,7 +320,8 @@ static void send_packet(void *user_data, uint32_t player, const void *bytes, uin
     it->result->packet_count++;
     it->result->sent_bytes += size;
     from->sent_in_call++;
-    if (player >= it->plan->player_count || size > QUERN_NETPLAY_PACKET_BYTES) {
+    const bool is_spectator = player >= PLAYERS && player < PLAYERS + it->plan->spectator_count;
+    if ((player >= it->plan->player_count && !is_spectator) || size > QUERN_NETPLAY_PACKET_BYTES) {
         fail(it, "player %u sends %u bytes to player %u", from->player, size, player);
         return;
     }
@@ -363,6 +369,7 @@ static uint64_t tell_time(void *user_data)
 static void open_machine(simulation *it, uint32_t player, bool joins)
 {
     sim_machine *machine = &it->machines[player];
+    const bool spectates = player >= PLAYERS;
     open_game(&machine->game, it->plan, !joins);
     quern_netplay_def def = {
         .world = machine->game.world,
@@ -370,7 +377,7 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
         .inputs = machine->game.inputs,
         .input_bytes = sizeof(ship_input),
         .player_count = it->plan->player_count,
-        .player = player,
+        .player = spectates ? player - PLAYERS : player,
         .step_seconds = 1.0 / 60,
         .input_delay = it->plan->input_delay,
         .max_rollback = it->plan->max_rollback,
@@ -378,7 +385,12 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
         .timeout_seconds = it->plan->timeout_ms / 1000.0,
         .session = it->plan->seed,
         .absent = it->plan->absent,
-        .joins = joins,
+        .joins = joins && !spectates,
+        .spectates = spectates,
+        .watches = spectates ? random_below(&it->random, it->plan->player_count) : 0,
+        .spectator_count = spectates ? 0 : it->plan->spectator_count,
+        .spectator_delay = it->plan->spectator_delay,
+        .spectator_window = it->plan->spectator_window,
         .transport = {send_packet, receive_packet, tell_time, machine},
         .allocator = {.allocate = count_allocate, .release = count_release, .user_data = machine}};
     if (quern_netplay_create(&def, &machine->netplay) != QUERN_OK) {
@@ -389,7 +401,23 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
     machine->is_waiting_for_majority = false;
     machine->next_ns = it->now_ns + 1 + random_below(&it->random, STEP_NS);
     memset(machine->hashes, 0, HASHES * sizeof *machine->hashes);
-    it->result->join_count += joins;
+    it->result->join_count += joins && !spectates;
+}
+
+static bool plays(const simulation *it, uint32_t player)
+{
+    return it->machines[player].is_open && it->machines[player].netplay->is_admitted;
+}
+
+/* Notes whether no other player has verified what this one has. */
+static void note_lost_frames(simulation *it, uint32_t player)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < it->plan->player_count && plays(it, player); i++)
+        if (i != player && plays(it, i) && it->machines[i].netplay->verified > most)
+            most = it->machines[i].netplay->verified;
+    if (player < PLAYERS && plays(it, player) && it->machines[player].netplay->verified > most)
+        it->has_lost_frames = true;
 }
 
 static void close_machine(simulation *it, uint32_t player, uint64_t opens_at_ns)
@@ -407,11 +435,6 @@ static void close_machine(simulation *it, uint32_t player, uint64_t opens_at_ns)
     machine->opens_at_ns = opens_at_ns;
 }
 
-static bool plays(const simulation *it, uint32_t player)
-{
-    return it->machines[player].is_open && it->machines[player].netplay->is_admitted;
-}
-
 static void die(simulation *it, const simulation_event *event)
 {
     uint32_t others = 0;
@@ -421,6 +444,7 @@ static void die(simulation *it, const simulation_event *event)
     /* The last machine that has the world stays: there is nothing to find out about a game without any. */
     if (!it->machines[event->player].is_open || (plays(it, event->player) && others == 0)) return;
     const bool for_ever = event->duration_ms == UINT32_MAX;
+    note_lost_frames(it, event->player);
     close_machine(it, event->player,
                   for_ever ? UINT64_MAX : it->now_ns + (uint64_t)event->duration_ms * MS + 1);
     it->has_lost_player = it->has_lost_player || for_ever;
@@ -461,6 +485,7 @@ static void note_hashes(simulation *it, const sim_machine *machine)
     for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
         const quern__netplay_hash *hash = &netplay->hashes[k];
         if (hash->frame > netplay->verified) continue;
+        if (netplay->table.fork_count > 0) machine->in->has_lost_frames = true;
         noted_hash *noted = &machine->hashes[hash->frame / HASH_INTERVAL % HASHES];
         if (noted->frame == hash->frame + 1 && noted->hash != hash->hash)
             fail(it, "player %u: the hash of the confirmed frame %u has changed", machine->player,
@@ -479,7 +504,7 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
     machine->sent_in_call = 0;
     machine->is_waiting_for_majority = false;
     if (result == QUERN_OK) {
-        if (netplay->is_admitted) note_hashes(it, machine);
+        if (netplay->is_admitted || netplay->def.spectates) note_hashes(it, machine);
         return;
     }
     const char *message = quern_error_message();
@@ -487,6 +512,10 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
         fail(it, "player %u: the message does not name the call: %s", machine->player, message);
     if (result == QUERN_ERROR_UNAVAILABLE) {
         machine->is_waiting_for_majority = true;
+    } else if (netplay->def.spectates &&
+               (result == QUERN_ERROR_CANCELLED ||
+                (result == QUERN_ERROR_DIVERGED && (it->has_lost_frames || it->broken != 0)))) {
+        close_machine(it, machine->player, it->now_ns + random_below(&it->random, 500) * (uint64_t)MS);
     } else if (result == QUERN_ERROR_CANCELLED) {
         it->result->cancelled_count++;
         close_machine(it, machine->player,
@@ -534,6 +563,19 @@ static bool play_together(const simulation *it, uint32_t *out_most, uint32_t *ou
     return open != 0 || it->broken != 0;
 }
 
+/* Returns whether all spectators are as close behind the players as they may be. */
+static bool keep_up(const simulation *it, uint32_t least)
+{
+    enum { MOST_BEHIND = 60 };
+    for (uint32_t i = PLAYERS; i < PLAYERS + it->plan->spectator_count; i++) {
+        const sim_machine *machine = &it->machines[i];
+        if (!machine->is_open || machine->netplay->counts.is_joining ||
+            machine->netplay->frame + it->plan->spectator_delay + MOST_BEHIND < least)
+            return false;
+    }
+    return true;
+}
+
 /* Compares all hashes of confirmed frames of the machines that play together at the end. */
 static void compare_all(simulation *it)
 {
@@ -545,6 +587,21 @@ static void compare_all(simulation *it)
                 it->result->compared_count++;
                 if (a->hash != b->hash)
                     fail(it, "frame %u differs between players %u and %u", a->frame - 1, k, i);
+            }
+}
+
+/* Compares all hashes of spectators with those of a player that plays at the end. */
+static void compare_spectators(simulation *it)
+{
+    for (uint32_t i = PLAYERS; i < PLAYERS + it->plan->spectator_count; i++)
+        for (uint32_t k = 0; k < it->plan->player_count && ((it->broken >> k) & 1) == 0; k++)
+            for (uint32_t at = 0; at < HASHES && plays(it, k) && it->machines[i].is_open; at++) {
+                const noted_hash *a = &it->machines[i].hashes[at], *b = &it->machines[k].hashes[at];
+                if (a->frame == 0 || a->frame != b->frame) continue;
+                it->result->watched_count++;
+                if (a->hash != b->hash && !it->has_lost_frames)
+                    fail(it, "frame %u differs between spectator %u and player %u", a->frame - 1,
+                         i - PLAYERS, k);
             }
 }
 
@@ -565,6 +622,14 @@ static void fail_standing(simulation *it)
                  machine->netplay->is_admitted ? "plays" : "joins",
                  machine->is_waiting_for_majority ? " (no majority)" : "", machine->netplay->frame,
                  machine->netplay->verified, status.present, machine->netplay->table.epoch);
+    }
+    for (uint32_t i = PLAYERS; i < PLAYERS + it->plan->spectator_count; i++) {
+        const quern_netplay *netplay = it->machines[i].netplay;
+        const size_t length = strlen(text);
+        if (netplay != NULL)
+            snprintf(text + length, sizeof text - length, " spectator: %s of %u, frame %u of %u;",
+                     netplay->counts.is_joining ? "loads" : "watches", netplay->stands.watched,
+                     netplay->frame, netplay->stands.log.end);
     }
     fail(it, "the game does not go on:%s", text);
 }
@@ -607,23 +672,36 @@ static void step_machine(simulation *it, uint32_t player)
     it->result->call_count++;
     it->result->rerun_count += machine->netplay->counts.rerun_count - reruns;
     check_result(it, machine, result);
-    count_joins(it, player);
+    if (player < PLAYERS) count_joins(it, player);
 }
 
-/* Returns the machine with the next call; PLAYERS if there is none. */
+/* Returns the machine with the next call; MACHINES if there is none. */
 static uint32_t find_next(simulation *it)
 {
-    uint32_t next = PLAYERS;
+    uint32_t next = MACHINES;
     uint64_t at = UINT64_MAX;
-    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+    for (uint32_t i = 0; i < PLAYERS + it->plan->spectator_count; i++) {
+        if (i == it->plan->player_count) i = PLAYERS;
+        if (i >= PLAYERS + it->plan->spectator_count) break;
         const uint64_t time =
             it->machines[i].is_open ? it->machines[i].next_ns : it->machines[i].opens_at_ns;
         if (time >= at) continue;
         at = time;
         next = i;
     }
-    if (next < PLAYERS && at > it->now_ns) it->now_ns = at;
+    if (next < MACHINES && at > it->now_ns) it->now_ns = at;
     return next;
+}
+
+/* Closes the spectators whose time has come; they open again soon. */
+static void close_spectators(simulation *it)
+{
+    for (uint32_t i = 0; i < it->plan->spectator_count; i++) {
+        if (it->are_closed[i] || it->now_ns < (uint64_t)it->plan->spectator_dies_ms[i] * MS) continue;
+        it->are_closed[i] = true;
+        if (it->machines[PLAYERS + i].is_open)
+            close_machine(it, PLAYERS + i, it->now_ns + random_below(&it->random, 1000) * (uint64_t)MS);
+    }
 }
 
 /* Plays until `end_ns`, or until all play together and have confirmed frames. */
@@ -634,7 +712,8 @@ static bool play_on(simulation *it, uint64_t end_ns, bool until_together)
         const uint32_t next = find_next(it);
         uint32_t most, least;
         begin_events(it);
-        if (next == PLAYERS) return false;
+        close_spectators(it);
+        if (next == MACHINES) return false;
         if (it->machines[next].is_open)
             step_machine(it, next);
         else if (it->now_ns >= it->machines[next].opens_at_ns)
@@ -644,7 +723,7 @@ static bool play_on(simulation *it, uint64_t end_ns, bool until_together)
             first = 0;
         else if (first == 0)
             first = most + 1;
-        else if (least >= first + COMPARED_FRAMES)
+        else if (least >= first + COMPARED_FRAMES && keep_up(it, least))
             return true;
     }
     return false;
@@ -665,7 +744,12 @@ static uint64_t settle_limit_ns(const simulation *it)
 {
     const uint64_t packets = it->plan->entity_count * 16ull / 1024 + 64;
     const uint64_t transfer_ms = packets * (16 + it->plan->latency_ms + it->plan->jitter_ms) / 4;
-    return (12ull * it->plan->timeout_ms + 4000 + 2 * it->plan->player_count * transfer_ms) * MS;
+    uint64_t limit_ms = 12ull * it->plan->timeout_ms + 4000 + 2 * it->plan->player_count * transfer_ms;
+    /* A spectator may ask each player in turn, is told that it is too late, and begins anew. */
+    if (it->plan->spectator_count > 0)
+        limit_ms += 3 * (2ull * it->plan->player_count * it->plan->timeout_ms + transfer_ms +
+                         it->plan->spectator_delay * 17ull);
+    return limit_ms * MS;
 }
 
 void simulation_run(const simulation_plan *plan, uint32_t events, simulation_result *out_result)
@@ -686,6 +770,13 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
             open_machine(it, i, false);
         else
             it->machines[i].opens_at_ns = (300 + random_below(&it->random, 4000)) * (uint64_t)MS;
+    }
+    for (uint32_t i = PLAYERS; i < PLAYERS + plan->spectator_count; i++) {
+        it->machines[i].in = it;
+        it->machines[i].player = i;
+        it->machines[i].hashes = calloc(HASHES, sizeof(noted_hash));
+        it->machines[i].clock_ns = random_next(&it->random) >> 12;
+        it->machines[i].opens_at_ns = (uint64_t)plan->spectator_opens_ms[i - PLAYERS] * MS;
     }
     (void)play_on(it, last_event_ns(it), false);
     /* Machines that return later, and events that begin at a join, may disturb further. */
@@ -710,9 +801,12 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
         if (!all_say_so) fail_standing(it);
     }
     out_result->settle_ms = (it->now_ns - healthy_ns) / MS;
-    if (!it->has_been_told) compare_all(it);
+    if (!it->has_been_told) {
+        compare_all(it);
+        compare_spectators(it);
+    }
     out_result->told_count = it->has_been_told;
-    for (uint32_t i = 0; i < plan->player_count; i++) {
+    for (uint32_t i = 0; i < MACHINES; i++) {
         sim_machine *machine = &it->machines[i];
         close_machine(it, i, UINT64_MAX);
         while (machine->queue_count > 0)
@@ -769,7 +863,8 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     random_source random = {seed * 0x9E3779B97F4A7C15u + 1};
     simulation_plan *plan = out_plan;
     *plan = (simulation_plan){.seed = seed};
-    if (kinds == 0) kinds = ((1u << SIMULATION_KINDS) - 1) & ~(1u << SIMULATION_ABSURD);
+    if ((kinds & ~(uint32_t)SIMULATION_WATCHED) == 0)
+        kinds |= ((1u << SIMULATION_KINDS) - 1) & ~(1u << SIMULATION_ABSURD);
     plan->player_count =
         random_chance(&random, 70) ? 2 + random_below(&random, 3) : 2 + random_below(&random, 7);
     plan->input_delay = random_below(&random, 5);
@@ -789,6 +884,16 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     const uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
     while (plan->event_count < count)
         draw_event(plan, &random, kinds);
+    if ((kinds & SIMULATION_WATCHED) == 0) return;
+    plan->spectator_count = 1 + random_below(&random, SIMULATION_SPECTATORS);
+    plan->spectator_delay = random_chance(&random, 50) ? random_below(&random, 200) : 0;
+    plan->spectator_window = random_chance(&random, 50) ? 0 : 20 + random_below(&random, 400);
+    for (uint32_t i = 0; i < plan->spectator_count; i++) {
+        plan->spectator_opens_ms[i] = random_below(&random, 5000);
+        plan->spectator_dies_ms[i] = random_chance(&random, 50) ? random_below(&random, 8000) : UINT32_MAX;
+        if (random_chance(&random, 40))
+            plan->drift_ppm[PLAYERS + i] = (int32_t)random_below(&random, 20001) - 10000;
+    }
 }
 
 /* ------------------------------------------------------------------------------ shrinking and printing */
@@ -819,6 +924,9 @@ void simulation_print(const simulation_plan *plan, uint32_t events)
            plan->player_count, plan->absent, plan->input_delay, plan->max_rollback, plan->latency_ms,
            plan->jitter_ms, plan->timeout_ms, plan->lost_permille, plan->repeated_permille,
            plan->damaged_permille, plan->old_permille, plan->entity_count);
+    for (uint32_t i = 0; i < plan->spectator_count; i++)
+        printf("  spectator %u, from %u ms to %u ms, delay %u, window %u\n", i, plan->spectator_opens_ms[i],
+               plan->spectator_dies_ms[i], plan->spectator_delay, plan->spectator_window);
     for (uint32_t i = 0; i < plan->event_count; i++) {
         const simulation_event *event = &plan->events[i];
         if ((events >> i & 1) == 0) continue;

@@ -10,7 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SIMULATION_EVENTS = 32, SIMULATION_PLAYERS = 8, SIMULATION_TEXT_BYTES = 512 };
+enum {
+    SIMULATION_EVENTS = 32,
+    SIMULATION_PLAYERS = 8,
+    SIMULATION_SPECTATORS = 2,
+    SIMULATION_TEXT_BYTES = 512,
+    SIMULATION_WATCHED = 256 /* with the kinds of events: the game has spectators */
+};
 
 typedef enum simulation_event_kind {
     SIMULATION_DIE,    /* the machine of a player is gone, without a word, and joins after the duration */
@@ -38,7 +44,9 @@ typedef struct simulation_plan {
     uint32_t latency_ms, jitter_ms, timeout_ms;
     uint32_t lost_permille, repeated_permille, damaged_permille, old_permille;
     uint32_t entity_count; /* beyond one for each player */
-    int32_t drift_ppm[SIMULATION_PLAYERS];
+    int32_t drift_ppm[SIMULATION_PLAYERS + SIMULATION_SPECTATORS];
+    uint32_t spectator_count, spectator_delay, spectator_window;
+    uint32_t spectator_opens_ms[SIMULATION_SPECTATORS], spectator_dies_ms[SIMULATION_SPECTATORS];
     uint32_t event_count;
     simulation_event events[SIMULATION_EVENTS];
 } simulation_plan;
@@ -48,12 +56,13 @@ typedef struct simulation_result {
     char failure[SIMULATION_TEXT_BYTES];
     uint32_t told_count; /* 1 if the game ended because a player was told which other one errs */
     uint32_t cancelled_count, join_count, death_count;
+    uint64_t watched_count; /* hashes of spectators that were compared */
     uint64_t call_count, packet_count, sent_bytes, compared_count, rerun_count;
     uint64_t settle_ms;  /* time from the end of all disturbances until all players played together again */
     uint64_t most_bytes; /* most memory that one session had from its allocator */
 } simulation_result;
 
-/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD. */
+/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD; SIMULATION_WATCHED. */
 void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan);
 
 /* Runs a game with the events whose bits are set. */

@@ -22,6 +22,7 @@ static void play_seed(uint64_t seed, uint32_t kinds, uint32_t events, simulation
     sums->join_count += result.join_count;
     sums->cancelled_count += result.cancelled_count;
     sums->compared_count += result.compared_count;
+    sums->watched_count += result.watched_count;
 }
 
 Test(netplay_simulation, games_go_on_whatever_networks_and_players_do, .timeout = 600)
@@ -46,6 +47,14 @@ Test(netplay_simulation, games_go_on_after_each_pair_of_events, .timeout = 600)
         for (uint32_t b = 0; b <= a; b++)
             for (uint64_t seed = 1; seed <= KIND_SEEDS / 4 + 1; seed++)
                 play_seed(seed, 1u << a | 1u << b, UINT32_MAX, &sums);
+}
+
+Test(netplay_simulation, spectators_see_what_players_confirm, .timeout = 600)
+{
+    simulation_result sums = {0};
+    for (uint64_t seed = 1; seed <= SEEDS / 2 + 1; seed++)
+        play_seed(seed, SIMULATION_WATCHED, UINT32_MAX, &sums);
+    if (SEEDS >= 40) cr_assert_gt(sums.watched_count, 20 * SEEDS);
 }
 
 /* Games that have failed, with the events that they needed for it. What a network does to a game changes with the packets,
@@ -74,6 +83,9 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {101772, 0x124, 255}, /* a machine had promised the highest ballot that there is */
         {105102, 0x1f,
          255}, /* a player that had sent different inputs was not named after a hash was late */
+        {7, 0x6030008, SIMULATION_WATCHED}, /* a spectator was not told that its frames are gone */
+        {1357, 0x2, SIMULATION_WATCHED},    /* a spectator saw frames that one player alone had verified */
+        {1267, 0x809002, SIMULATION_WATCHED},
         {101879, 0x2, 255}, /* a player sent inputs of another one, which was then held to err */
     };
     simulation_result sums = {0};

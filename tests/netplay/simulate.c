@@ -15,7 +15,8 @@ static const char usage[] =
     "theirs\n"
     "  --kinds MASK   kinds of events: 1 death, 2 pause, 4 cut one way, 8 split, 16 burst of loss, 32 "
     "latency,\n"
-    "                 64 clock jump, 128 a player that sends absurd fields (default: all but the last)\n"
+    "                 64 clock jump, 128 a player that sends absurd fields,\n"
+    "                 256 spectators (default: all but the last two)\n"
     "  --no-shrink    print failing games as they are\n"
     "  --verbose      print each game\n";
 

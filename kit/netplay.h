@@ -126,7 +126,8 @@ typedef struct quern_netplay_def {
     /** Frames by which spectators see what happens later, at least. No packet tells them more. */
     uint32_t spectator_delay QUERN__ZERO;
     /** Frames whose inputs are kept for spectators, in addition to spectator_delay, player_count times input_bytes for
-     * each: for as long a spectator may be silent, or load the world. 0 means 4096. */
+     * each: for as long a spectator may be silent, or load the world; half of it must be longer than a packet needs to
+     * arrive and be answered. 0 means 4096. */
     uint32_t spectator_window QUERN__ZERO;
     /** Whether this machine has no player and watches. Its world has no entities when netplay is created. */
     bool spectates QUERN__ZERO;

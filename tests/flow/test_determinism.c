@@ -15,7 +15,7 @@
 
 enum {
     FRAME_COUNT = 7,
-    SEED_COUNT = effort(10, 6, 4),
+    SEED_COUNT = effort(10, 4, 2),
     DESTROY_AND_CREATE_SEED_COUNT = effort(4, 3, 2),
     ENTITY_COUNT = effort(1500, 800, 400)
 };

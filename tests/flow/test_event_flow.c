@@ -19,7 +19,7 @@ enum {
     PHASES = 2,
     FRAMES = 6,
     ROWS = 2600, /* rows of two archetypes, alternately */
-    PROGRAMS = effort(40, 12, 6)
+    PROGRAMS = effort(40, 8, 3)
 };
 
 typedef enum system_kind { KIND_ROWS, KIND_ITEMS, KIND_ONCE, KIND_EXCLUSIVE, KIND_COUNT } system_kind;

@@ -379,7 +379,7 @@ static void play_with_every_failure(uint32_t thread_count)
     quern_jobs *jobs = setup_jobs(thread_count);
     uint64_t call = 1;
     while (play_with_failure(call, jobs))
-        call += effort(1, 1, 6);
+        call += effort(1, 3, 9);
     cr_assert_gt(call, 50u, "the program asks for memory %llu times", (unsigned long long)call - 1);
     quern_jobs_destroy(jobs);
 }
@@ -537,7 +537,7 @@ Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
     static flow_plan plan;
     static flow_subject subject;
     quern_jobs *jobs = setup_jobs(2);
-    for (uint64_t seed = 1; seed <= effort(12, 12, 4); seed++) {
+    for (uint64_t seed = 1; seed <= effort(12, 6, 3); seed++) {
         memory = failing_allocator_create();
         quern_world_def def = failing_world_def();
         flow_plan_make(&plan, seed, 600);

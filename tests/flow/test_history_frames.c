@@ -3,6 +3,7 @@
 /* Test labels: threaded, optimised */
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 
 #include <string.h>
@@ -171,15 +172,15 @@ static void try_seeds(uint64_t first, uint32_t count, bool has_filters, quern_wo
 
 Test(history_frames, restored_programs_play_the_same_frames)
 {
-    try_seeds(100, 6, false, (quern_world_def){0});
+    try_seeds(100, effort(6, 6, 3), false, (quern_world_def){0});
 }
 
 Test(history_frames, restore_resets_what_filters_have_seen)
 {
-    try_seeds(200, 4, true, (quern_world_def){0});
+    try_seeds(200, effort(4, 4, 2), true, (quern_world_def){0});
 }
 
 Test(history_frames, archetypes_are_removed_and_created_as_without_restore)
 {
-    try_seeds(300, 4, false, (quern_world_def){.empty_archetype_checks_per_sync = 5});
+    try_seeds(300, effort(4, 4, 2), false, (quern_world_def){.empty_archetype_checks_per_sync = 5});
 }

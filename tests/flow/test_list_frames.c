@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded, optimised */
 #include "tests/core/lists/bag.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/fixture.h"
 
@@ -12,7 +13,7 @@
 /* Lists that parallel systems change and copy by commands, against a naive model, at several thread counts. Histories
  * restore frames, and a replica follows by deltas. */
 
-enum { CROWD = 600, FRAMES = 24, KEPT = 8, REACH = 7, STEPS = 3 };
+enum { CROWD = 600, FRAMES = effort(24, 24, 10), KEPT = 8, REACH = 7, STEPS = 3 };
 
 typedef struct crowd_model {
     bag_model bags[CROWD];

@@ -567,6 +567,7 @@ static bool play_together(const simulation *it, uint32_t *out_most, uint32_t *ou
 static bool keep_up(const simulation *it, uint32_t least)
 {
     enum { MOST_BEHIND = 60 };
+    if (least == UINT32_MAX) return true; /* all players are broken */
     for (uint32_t i = PLAYERS; i < PLAYERS + it->plan->spectator_count; i++) {
         const sim_machine *machine = &it->machines[i];
         if (!machine->is_open || machine->netplay->counts.is_joining ||
@@ -887,7 +888,7 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     if ((kinds & SIMULATION_WATCHED) == 0) return;
     plan->spectator_count = 1 + random_below(&random, SIMULATION_SPECTATORS);
     plan->spectator_delay = random_chance(&random, 50) ? random_below(&random, 200) : 0;
-    plan->spectator_window = random_chance(&random, 50) ? 0 : 20 + random_below(&random, 400);
+    plan->spectator_window = random_chance(&random, 50) ? 0 : 300 + random_below(&random, 400);
     for (uint32_t i = 0; i < plan->spectator_count; i++) {
         plan->spectator_opens_ms[i] = random_below(&random, 5000);
         plan->spectator_dies_ms[i] = random_chance(&random, 50) ? random_below(&random, 8000) : UINT32_MAX;

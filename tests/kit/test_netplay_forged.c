@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
-
 /* Packets of netplay that no honest machine sends: forged ones, ones of other versions, and inputs of other players. */
 
 #include "tests/kit/netplay_machines.h"

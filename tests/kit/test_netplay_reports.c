@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
-
 /* Reports of netplay: machines whose worlds differ learn in which frame, component and entity. */
 
 #include "tests/kit/netplay_machines.h"

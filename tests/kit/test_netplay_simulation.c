@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-enum { SEEDS = effort(400, 40, 1), KIND_SEEDS = effort(40, 5, 1) };
+enum { SEEDS = effort(400, 20, 1), KIND_SEEDS = effort(40, 1, 1) };
 
 /* Plays the game of a seed with some of its events. Adds what happened to the sums. */
 static void play_seed(uint64_t seed, uint32_t kinds, uint32_t events, simulation_result *sums)

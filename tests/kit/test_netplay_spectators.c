@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
-
 /* Spectators of netplay: what they see is what the players have confirmed, and players do not notice them. */
 
 #include "tests/kit/netplay_machines.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
-
 /* Sync tests: a game on one machine that runs frames again, and names what differs. */
 
 #include "tests/kit/netplay_machines.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "tests/support/effort.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
 /* A world of many chunks. Its saves are large enough to be divided among threads and to store past the
  * caches; the memory between the copied columns must not change. */
 
-enum { ENTITIES = 20000, FRAMES = 12, KEPT = 6, TURNS = 30, PARTS = 3 };
+enum { ENTITIES = 20000, FRAMES = 12, KEPT = 6, TURNS = effort(30, 30, 12), PARTS = 3 };
 
 static const uint32_t part_bytes[PARTS] = {12, 20, 36};
 

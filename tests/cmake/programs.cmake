@@ -105,6 +105,8 @@ foreach(name live live_cpp live_measure)
   endif()
 endforeach()
 
+quern_add_program_test(lan quern_lan ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_lan.sh ${quern_test_launcher}
+                       $<TARGET_FILE:quern_lan>)
 quern_add_program_test(server quern_server ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_server.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_server>)
 

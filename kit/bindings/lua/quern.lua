@@ -367,7 +367,9 @@ end
 function Context:create(...)
   local values = {...}
   local components, addresses = split(values)
-  return lib.quern_commands_create_with(lib.quern_context_commands(self.handle), components, addresses, #values)
+  local out = ffi.new("quern_entity[1]")
+  check(lib.quern_commands_create_with(lib.quern_context_commands(self.handle), components, addresses, #values, out), 2)
+  return ffi.new("quern_entity", out[0])
 end
 
 function Context:destroy(entity) check(lib.quern_commands_destroy(lib.quern_context_commands(self.handle), entity), 2) end

@@ -376,7 +376,42 @@ def _walk(iterator, terms, owner, world):
         lib.quern_query_iterator_end(iterator)
 
 
-class Query:
+class _Owned:
+    """An object of the library that belongs to a world: it is destroyed when it is closed, when nothing refers to it, or with
+    its world, and then cannot be used any more. The world has no reference to this object, only to its box."""
+
+    _box = None
+
+    def _own(self, world, pointer, destroy, uses=()):
+        self._box = {"pointer": pointer, "destroy": destroy, "users": [], "owned": world._owned}
+        for other in uses:
+            other._box["users"].append(self._box)  # destroyed before it
+        world._owned[id(self._box)] = self._box
+
+    @property
+    def handle(self):
+        if self._box["pointer"] is None:
+            raise Error("the %s is used after it was closed" % type(self).__name__.lower())
+        return self._box["pointer"]
+
+    def close(self):
+        if self._box is not None:
+            _destroy(self._box)
+
+    __del__ = close
+
+
+def _destroy(box):
+    if box["pointer"] is None:
+        return
+    for user in box["users"]:
+        _destroy(user)
+    box["destroy"](box["pointer"])
+    box["pointer"] = None
+    del box["owned"][id(box)]
+
+
+class Query(_Owned):
     """A query of a world. A loop over it yields views."""
 
     def __init__(self, world, terms, name=None):
@@ -389,31 +424,19 @@ class Query:
             definition.terms[i] = term.term
         out = ffi.new("quern_query **")
         check(lib.quern_query_create(world.handle, definition, out))
-        self.handle = out[0]
-        world._children.add(self)
+        self._own(world, out[0], lib.quern_query_destroy)
 
     def __iter__(self):
-        self._check()
         return _walk(ffi.new("quern_query_iterator *", lib.quern_query_iterate(self.handle)), self.terms, "a query", self.world)
 
-    def _check(self):
-        if self.handle is None:
-            raise Error("the query is used after it was closed")
-        return self.handle
-
     def __len__(self):
-        return lib.quern_query_count(self._check())
+        return lib.quern_query_count(self.handle)
 
     def copy(self, component=None):
         """Returns copies of all values of a component, or without one the handles, as one array."""
         parts = [(view.entities if component is None else view[component]).copy() for view in self]
         dtype = np.dtype("u8") if component is None else component.dtype
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
-
-    def close(self):
-        if self.handle is not None:
-            lib.quern_query_destroy(self.handle)
-            self.handle = None
 
 
 # ---------------------------------------------------------------------------------------------- world
@@ -422,11 +445,13 @@ class Query:
 class World:
     """A world of entities. Close it, or use it in a `with`; schedules, queries and histories are closed before it."""
 
+    _handle = None
+
     def __init__(self):
         out = ffi.new("quern_world **")
         check(lib.quern_world_create(NULL, out))
         self._handle = out[0]
-        self._children = weakref.WeakSet()
+        self._owned = {}
         self._lent = []  # arrays that live longer than their views
         self._types = {}
 
@@ -451,12 +476,14 @@ class World:
         if self._lent:
             raise Error("World.close: %d array%s of a view still live%s: delete them, or keep copies instead (array.copy())"
                         % (len(self._lent), "" if len(self._lent) == 1 else "s", "s" if len(self._lent) == 1 else ""))
-        for kind in (History, Query, Schedule):
-            for child in list(self._children):
-                if isinstance(child, kind):
-                    child.close()
+        for box in list(self._owned.values()):
+            _destroy(box)
         lib.quern_world_destroy(self._handle)
         self._handle = None
+
+    def __del__(self):
+        if self._handle is not None and not any(one() is not None for one in self._lent):
+            self.close()
 
     def _register(self, caller, definition_type, handle_type, function, name, fields, options):
         kind = _Type(name, fields)
@@ -677,9 +704,10 @@ class Context:
 
     def create(self, *values):
         components, addresses, keep = _split_values(values)
-        entity = lib.quern_commands_create_with(lib.quern_context_commands(self.handle), components, addresses, len(values))
+        out = ffi.new("quern_entity *")
+        check(lib.quern_commands_create_with(lib.quern_context_commands(self.handle), components, addresses, len(values), out))
         del keep
-        return entity.bits
+        return out.bits
 
     def destroy(self, entity):
         check(lib.quern_commands_destroy(lib.quern_context_commands(self.handle), _entity(entity)))
@@ -721,7 +749,7 @@ class _System:
         self.schedule.error = error
 
 
-class Schedule:
+class Schedule(_Owned):
     """Systems in phases that run over a world, frame after frame."""
 
     def __init__(self, world, phases=(), fixed_step=None):
@@ -731,17 +759,11 @@ class Schedule:
             definition.phases[i] = phase
         out = ffi.new("quern_schedule **")
         check(lib.quern_schedule_create(world.handle, definition, out))
-        self._handle, self.phases = out[0], list(phases) or ["update"]
-        world._children.add(self)
+        self.phases = list(phases) or ["update"]
+        self._own(world, out[0], lib.quern_schedule_destroy)
         if fixed_step is not None:
             for phase in range(len(self.phases)):
                 check(lib.quern_schedule_set_fixed_step(self.handle, phase, fixed_step, 4))
-
-    @property
-    def handle(self):
-        if self._handle is None:
-            raise Error("the schedule is used after it was closed")
-        return self._handle
 
     def system(self, *terms, name=None, phase=None, before=(), after=(), queries=(), lookups=(), resources=(), exclusive=False, **options):
         """Adds the decorated function as a system: function(context, view), or function(context) without terms.
@@ -793,13 +815,8 @@ class Schedule:
             raise error
         check(result)
 
-    def close(self):
-        if self._handle is not None:
-            lib.quern_schedule_destroy(self._handle)
-            self._handle, self._systems = None, {}
 
-
-class History:
+class History(_Owned):
     """The last frames of a world and of its schedules."""
 
     def __init__(self, world, schedules=(), frames=16):
@@ -809,8 +826,7 @@ class History:
         for i, schedule in enumerate(self._schedules):
             definition.schedules[i] = schedule.handle
         check(lib.quern_history_create(world.handle, definition, out))
-        self.handle = out[0]
-        world._children.add(self)
+        self._own(world, out[0], lib.quern_history_destroy, self._schedules)
 
     def save(self, frame, jobs=None):
         check(lib.quern_history_save(self.handle, frame, jobs.handle if jobs is not None else NULL))
@@ -846,8 +862,3 @@ class History:
                 parts.append(part)
         query.close()
         return np.concatenate(parts) if parts else np.zeros(0, columns)
-
-    def close(self):
-        if self.handle is not None:
-            lib.quern_history_destroy(self.handle)
-            self.handle = None

@@ -292,6 +292,11 @@ def signature(api, name):
     return (wanted, scalar) if scalar else ([("out", "pointer"), *wanted], "void")
 
 
+def public_functions(api):
+    """Returns the names of functions without those that the headers use internally."""
+    return [name for name in api.functions if not name.startswith("quern__")]
+
+
 def write_js(api):
     structs = {name: {"size": api.layout(name)[0], "fields": {key: list(value) for key, value in api.layout(name)[2].items()}}
                for name in api.structs}
@@ -309,7 +314,7 @@ def write_ts(api):
               "export declare const structs: Record<%s, Layout>;" % (" | ".join('"%s"' % name for name in api.structs)), "",
               "/** The functions of the headers. An id such as quern_entity is a bigint; other structs are passed by address, and a struct",
               " * that a function returns is written to `out`. */", "export interface Calls {"]
-    for name in api.functions:
+    for name in public_functions(api):
         parameters, result = signature(api, name)
         lines.append("  _%s(%s): %s;" % (name, ", ".join("%s: %s" % (safe(word), kinds.get(kind, "number")) for word, kind in parameters), kinds.get(result, "number")))
     return "\n".join(lines + ["}", ""])
@@ -320,7 +325,7 @@ def safe(word):
 
 
 def write_exports(api):
-    return "".join("_%s\n" % name for name in sorted(api.functions))
+    return "".join("_%s\n" % name for name in sorted(["malloc", "free", *public_functions(api)]))
 
 
 def main():

@@ -61,5 +61,5 @@ for (let i = 0n; i < BIRDS; i++) {
                Velocity.with({x: lib._quern_random_signed(speed), y: lib._quern_random_signed(place)}), Steering);
 }
 for (let frame = 0; frame < FRAMES; frame++) schedule.run(1 / 64);
-console.log(`${BIRDS} birds, ${FRAMES} frames, hash 0x${BigInt.asUintN(64, world.hash()).toString(16).padStart(16, "0")}`);
+console.log(`${BIRDS} birds, ${FRAMES} frames, hash 0x${world.hash().toString(16).padStart(16, "0")}`);
 world.close();

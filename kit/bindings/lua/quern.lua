@@ -51,7 +51,14 @@ local function check(result, level)
   if result ~= 0 then error(ffi.string(lib.quern_error_message()), (level or 1) + 1) end
 end
 
-local result_type = ffi.typeof("quern_result")
+-- Ends the use of an object whose handle was destroyed: closing it again does nothing, and all else is an error.
+local function forget(object, kind)
+  object.handle = nil
+  setmetatable(object, {__index = function(_, key)
+    if key == "close" then return function() end end
+    error("the " .. kind .. " is used after it was closed", 2)
+  end})
+end
 
 -- The functions of the headers by their names without quern_: a quern_result that is an error is raised.
 quern.call = setmetatable({}, {
@@ -203,7 +210,7 @@ function Query:count() return tonumber(lib.quern_query_count(self.handle)) end
 
 function Query:close()
   lib.quern_query_destroy(self.handle)
-  self.handle = nil
+  forget(self, "query")
 end
 
 ------------------------------------------------------------------------------------------------------------ world
@@ -219,12 +226,9 @@ end
 
 -- Destroys the world, and before it the schedules, queries and histories that were made for it. Columns are invalid then.
 function World:close()
-  if self.handle == nil then return end
-  for i = #self.children, 1, -1 do
-    if self.children[i].handle ~= nil then self.children[i]:close() end
-  end
+  for i = #self.children, 1, -1 do self.children[i]:close() end
   lib.quern_world_destroy(self.handle)
-  self.handle = nil
+  forget(self, "world")
 end
 
 local function register(world, name, declarations, definition_type, handle_type, call)
@@ -461,9 +465,8 @@ jit.off(Schedule.run, true) -- a call that the compiler has translated must not 
 
 function Schedule:close()
   lib.quern_schedule_destroy(self.handle)
-  self.handle = nil
   for _, system in ipairs(self.systems) do system.callback:free() end
-  self.systems = {}
+  forget(self, "schedule")
 end
 
 local History = {}
@@ -485,7 +488,7 @@ function History:restore(frame, jobs) check(lib.quern_history_restore(self.handl
 
 function History:close()
   lib.quern_history_destroy(self.handle)
-  self.handle = nil
+  forget(self, "history")
 end
 
 -- Creates a pool of threads for systems that are written in C; threads: 0 for one per processor. Close it by

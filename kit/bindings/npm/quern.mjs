@@ -378,7 +378,7 @@ export class World {
   }
 
   hash() {
-    return module._quern_world_hash(this.handle);
+    return BigInt.asUintN(64, module._quern_world_hash(this.handle));
   }
 
   save() {
@@ -506,6 +506,7 @@ export class Schedule {
   }
 
   run(deltaSeconds) {
+    if (this.handle === 0) throw new QuernError("the schedule is used after it was closed");
     this.#failure = null;
     const result = module._quern_schedule_run(this.handle, 0, deltaSeconds);
     if (this.#failure !== null) {

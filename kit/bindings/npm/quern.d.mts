@@ -48,7 +48,7 @@ export type Entity = bigint;
 
 export declare class Component<F extends Fields = Fields> {
   readonly name: string;
-  readonly handle: bigint;
+  readonly handle: number;
   /** A value of the component; fields that are left out are 0. */
   with(value: Partial<Value<F>>): ComponentValue;
 }
@@ -61,7 +61,7 @@ export interface ComponentValue {
 /** A resource. Between frames, `value` reads a copy and sets fields. */
 export declare class Resource<F extends Fields = Fields> {
   readonly name: string;
-  readonly handle: bigint;
+  readonly handle: number;
   get value(): Value<F>;
   set value(value: Partial<Value<F>>);
 }

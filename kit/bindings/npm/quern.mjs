@@ -171,7 +171,7 @@ class Type {
 export class Component extends Type {
   constructor(world, name, fields) {
     super(world, name, fields);
-    this.handle = stored((out, arena) => module._quern_component_register(world.handle, this.describe(arena, "quern_component_def"), out));
+    this.handle = stored((out, arena) => module._quern_component_register(world.handle, this.describe(arena, "quern_component_def"), out), "u32");
   }
 
   /** A value of the component, for World.create and World.set. */
@@ -183,7 +183,7 @@ export class Component extends Type {
 export class Resource extends Type {
   constructor(world, name, fields) {
     super(world, name, fields);
-    this.handle = stored((out, arena) => module._quern_resource_register(world.handle, this.describe(arena, "quern_resource_def"), out));
+    this.handle = stored((out, arena) => module._quern_resource_register(world.handle, this.describe(arena, "quern_resource_def"), out), "u32");
   }
 
   get value() {
@@ -298,11 +298,11 @@ export class Query {
 // ----------------------------------------------------------------------------------------------------------- world
 
 function storeValues(arena, values) {
-  const components = arena.allocate(8 * values.length), addresses = arena.allocate(4 * values.length);
+  const components = arena.allocate(4 * values.length), addresses = arena.allocate(4 * values.length);
   values.forEach((item, index) => {
     const {component, value} = item instanceof Component ? {component: item, value: null} : item;
     if (!(component instanceof Component)) throw new QuernError("a value is a component, or component.with({...})");
-    arrayAt("u64", components, values.length)[index] = component.handle;
+    arrayAt("u32", components, values.length)[index] = component.handle;
     if (value === null) return;
     const address = arena.allocate(component.layout.size);
     component.store(address, value);

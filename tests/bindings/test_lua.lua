@@ -171,10 +171,19 @@ end
 
 function tests.a_kept_view(s)
   s.world:create(s.Position(0, 0))
-  local kept
-  s.schedule:system("keeps", {s.Position}, function(_, view) kept = view end)
+  local kept, kept_context
+  s.schedule:system("keeps", {s.Position}, function(context, view) kept_context, kept = context, view end)
   s.schedule:run(0)
+  says("the context is used after its function has returned", function() kept_context:delta_seconds() end)
   says("the view is used after", kept.column, kept, s.Position)
+end
+
+function tests.a_query_that_is_closed_in_its_loop(s)
+  s.world:create(s.Position(0, 0))
+  local query = s.world:query {s.Position}
+  says("a query: it was closed", function()
+    for _ in query:views() do query:close() end
+  end)
 end
 
 function tests.a_change_of_the_structure_in_a_loop(s)

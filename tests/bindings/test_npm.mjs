@@ -177,9 +177,14 @@ test("kept views, and loops that change the world", () => {
   const {world, schedule, Position} = scene();
   let kept = null;
   world.create(Position);
-  schedule.add("keeps", [Position], (context, view) => (kept = view));
+  schedule.add("keeps", [Position], (context, view) => (kept = {context, view}));
   schedule.run(0);
-  says(/the view is used after/, () => kept.columns(Position));
+  says(/the view is used after/, () => kept.view.columns(Position));
+  says(/the context is used after/, () => kept.context.deltaSeconds);
+  const query = world.query(Position);
+  says(/the query is used after/, () => {
+    for (const view of query) query.close();
+  });
   says(/changed its structure/, () => {
     for (const view of world.query(Position)) world.create(Position);
   });

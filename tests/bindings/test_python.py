@@ -298,6 +298,20 @@ class WrongUse(Scene):
         self.assertSays("arrays? of a view still live", self.world.close)
         del position
 
+    def test_a_query_that_ends_in_its_loop(self):
+        entity = self.world.create(self.Position(2, 0))
+        for view in self.world.query(self.Position):  # the loop keeps the query
+            gc.collect()
+            self.assertEqual(view[self.Position]["x"][0], 2)
+        query = self.world.query(self.Position)
+
+        def close():
+            for view in query:
+                query.close()
+
+        self.assertSays("the query is used after it was closed", close)
+        self.assertTrue(self.world.is_alive(entity))
+
     def test_a_change_of_the_structure_in_a_loop(self):
         self.world.create(self.Position(0, 0))
         self.world.create(self.Position(0, 0), self.Velocity(0, 0))

@@ -52,11 +52,11 @@ local function check(result, level)
 end
 
 -- Ends the use of an object whose handle was destroyed: closing it again does nothing, and all else is an error.
-local function forget(object, kind)
+local function forget(object, kind, reason)
   object.handle = nil
   setmetatable(object, {__index = function(_, key)
     if key == "close" then return function() end end
-    error("the " .. kind .. " is used after it was closed", 2)
+    error("the " .. kind .. " is used after " .. (reason or "it was closed"), 2)
   end})
 end
 
@@ -187,11 +187,12 @@ local function new_view(view, terms, owner)
   return setmetatable({view = view, terms = terms, owner = owner, count = view.count, entities = view.entities}, View)
 end
 
--- Returns an iterator of the views of a query, for a loop with `for`.
-local function walk(iterator, terms, owner)
+-- Returns an iterator of the views of a query, for a loop with `for`. source: the query or context that it belongs to.
+local function walk(iterator, terms, owner, source)
   local cell, view = ffi.new("quern_query_iterator[1]", iterator), nil
   return function()
     if view then view.view = nil end
+    if rawget(source, "handle") == nil then error(owner .. ": it was closed, or its function has returned, during the loop", 2) end
     if not lib.quern_query_next(cell) then
       check(cell[0].result, 2)
       return nil
@@ -205,7 +206,7 @@ end
 local Query = {}
 Query.__index = Query
 
-function Query:views() return walk(lib.quern_query_iterate(self.handle), self.terms, "a query") end
+function Query:views() return walk(lib.quern_query_iterate(self.handle), self.terms, "a query", self) end
 function Query:count() return tonumber(lib.quern_query_count(self.handle)) end
 
 function Query:close()
@@ -348,7 +349,7 @@ function Context:frame() return tonumber(lib.quern_context_frame_index(self.hand
 function Context:query(number)
   local terms = self.system.queries[number or 1]
   if terms == nil then refuse(2, "system '%s' has %d further queries, and no number %d", self.system.name, #self.system.queries, number or 1) end
-  return walk(lib.quern_context_query(self.handle, (number or 1) - 1), terms, "system '" .. self.system.name .. "'")
+  return walk(lib.quern_context_query(self.handle, (number or 1) - 1), terms, "system '" .. self.system.name .. "'", self)
 end
 
 -- The world, in exclusive systems.
@@ -438,7 +439,7 @@ function Schedule:system(name, terms, run, options)
     local is_good, message = xpcall(run, function(message)
       return type(message) == "string" and debug.traceback("system '" .. name .. "': " .. message, 2) or message
     end, used, shown)
-    used.handle = nil
+    forget(used, "context", "its function has returned")
     if shown then shown.view = nil end
     if not is_good then schedule.failure = message end
   end

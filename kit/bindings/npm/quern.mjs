@@ -250,13 +250,14 @@ class View {
   }
 }
 
-function* walk(start, terms, owner) {
+/** source: the query or context that the iteration belongs to. */
+function* walk(start, terms, owner, source) {
   const arena = new Arena();
   const iterator = arena.struct("quern_query_iterator");
   let view = null;
   try {
     start(iterator);
-    while (module._quern_query_next(iterator)) {
+    while (source.require() && module._quern_query_next(iterator)) {
       if (view !== null) view.address = 0;
       view = new View(addressOf("quern_query_iterator", iterator, "view"), terms, owner);
       yield view;
@@ -264,7 +265,7 @@ function* walk(start, terms, owner) {
     check(getMember("quern_query_iterator", iterator, "result"));
   } finally {
     if (view !== null) view.address = 0;
-    module._quern_query_iterator_end(iterator);
+    if (source.isOpen) module._quern_query_iterator_end(iterator);
     arena.release();
   }
 }
@@ -280,13 +281,21 @@ export class Query {
     world.children.push(this);
   }
 
+  get isOpen() {
+    return this.handle !== 0;
+  }
+
+  require() {
+    if (!this.isOpen) throw new QuernError("the query is used after it was closed");
+    return this.handle;
+  }
+
   [Symbol.iterator]() {
-    if (this.handle === 0) throw new QuernError("the query is used after it was closed");
-    return walk((iterator) => module._quern_query_iterate(iterator, this.handle), this.terms, "a query");
+    return walk((iterator) => module._quern_query_iterate(iterator, this.require()), this.terms, "a query", this);
   }
 
   get count() {
-    return Number(module._quern_query_count(this.handle));
+    return Number(module._quern_query_count(this.require()));
   }
 
   close() {
@@ -411,12 +420,21 @@ class Context {
     Object.assign(this, {address, system});
   }
 
+  get isOpen() {
+    return this.address !== 0;
+  }
+
+  require() {
+    if (!this.isOpen) throw new QuernError(`system '${this.system.name}': the context is used after the function has returned`);
+    return this.address;
+  }
+
   get deltaSeconds() {
-    return module._quern_context_delta_seconds(this.address);
+    return module._quern_context_delta_seconds(this.require());
   }
 
   get frame() {
-    return Number(module._quern_context_frame_index(this.address));
+    return Number(module._quern_context_frame_index(this.require()));
   }
 
   get world() {
@@ -427,26 +445,26 @@ class Context {
   query(index = 0) {
     const terms = this.system.queries[index];
     if (terms === undefined) throw new QuernError(`system '${this.system.name}' has ${this.system.queries.length} further queries, and no number ${index}`);
-    return walk((iterator) => module._quern_context_query(iterator, this.address, index), terms, `system '${this.system.name}'`);
+    return walk((iterator) => module._quern_context_query(iterator, this.require(), index), terms, `system '${this.system.name}'`, this);
   }
 
   resource(resource) {
     if (!this.system.resources.has(resource)) throw new QuernError(`system '${this.system.name}' does not declare the resource '${resource.name}'`, "QUERN_ERROR_UNDECLARED_ACCESS");
-    return resource.load(module._quern_context_resource(this.address, resource.handle));
+    return resource.load(module._quern_context_resource(this.require(), resource.handle));
   }
 
   setResource(resource, value) {
     if (this.system.resources.get(resource) !== constants.QUERN_ACCESS_WRITE)
       throw new QuernError(`system '${this.system.name}' does not declare that it writes the resource '${resource.name}'`, "QUERN_ERROR_UNDECLARED_ACCESS");
-    resource.store(module._quern_context_resource_write(this.address, resource.handle), value);
+    resource.store(module._quern_context_resource_write(this.require(), resource.handle), value);
   }
 
   create(...values) {
-    return stored((out, arena) => module._quern_commands_create_with(module._quern_context_commands(this.address), ...storeValues(arena, values), values.length, out));
+    return stored((out, arena) => module._quern_commands_create_with(module._quern_context_commands(this.require()), ...storeValues(arena, values), values.length, out));
   }
 
   destroy(entity) {
-    check(module._quern_commands_destroy(module._quern_context_commands(this.address), entity));
+    check(module._quern_commands_destroy(module._quern_context_commands(this.require()), entity));
   }
 }
 
@@ -496,12 +514,14 @@ export class Schedule {
   #call(system, run, context, view) {
     if (this.#failure !== null) return;
     const shown = system.terms.length > 0 ? new View(view, system.terms, `system '${system.name}'`) : null;
+    const used = new Context(context, system);
     try {
-      run(new Context(context, system), shown);
+      run(used, shown);
     } catch (error) {
       this.#failure = {error};
     } finally {
       if (shown !== null) shown.address = 0;
+      used.address = 0;
     }
   }
 

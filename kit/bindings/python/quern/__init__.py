@@ -360,11 +360,11 @@ class View:
         return len(living) > 0
 
 
-def _walk(iterator, terms, owner, world):
-    """Yields the views of an iteration."""
+def _walk(iterator, terms, owner, world, source):
+    """Yields the views of an iteration. source: the query or context that it belongs to, which must live on."""
     view = None
     try:
-        while lib.quern_query_next(iterator):
+        while source.handle and lib.quern_query_next(iterator):
             if view is not None:
                 view._end()
             view = View(ffi.addressof(iterator, "view"), terms, owner, world)
@@ -373,7 +373,8 @@ def _walk(iterator, terms, owner, world):
     finally:
         if view is not None:
             view._end()
-        lib.quern_query_iterator_end(iterator)
+        if source.is_open:
+            lib.quern_query_iterator_end(iterator)
 
 
 class _Owned:
@@ -389,8 +390,12 @@ class _Owned:
         world._owned[id(self._box)] = self._box
 
     @property
+    def is_open(self):
+        return self._box["pointer"] is not None
+
+    @property
     def handle(self):
-        if self._box["pointer"] is None:
+        if not self.is_open:
             raise Error("the %s is used after it was closed" % type(self).__name__.lower())
         return self._box["pointer"]
 
@@ -427,7 +432,7 @@ class Query(_Owned):
         self._own(world, out[0], lib.quern_query_destroy)
 
     def __iter__(self):
-        return _walk(ffi.new("quern_query_iterator *", lib.quern_query_iterate(self.handle)), self.terms, "a query", self.world)
+        return _walk(ffi.new("quern_query_iterator *", lib.quern_query_iterate(self.handle)), self.terms, "a query", self.world, self)
 
     def __len__(self):
         return lib.quern_query_count(self.handle)
@@ -663,6 +668,10 @@ class Context:
         return self._context
 
     @property
+    def is_open(self):
+        return self._context is not None
+
+    @property
     def delta_seconds(self):
         return lib.quern_context_delta_seconds(self.handle)
 
@@ -683,7 +692,7 @@ class Context:
         if index >= len(self._system.queries):
             raise Error("system '%s' has %d further queries, and no number %d" % (self._system.name, len(self._system.queries), index))
         iterator = ffi.new("quern_query_iterator *", lib.quern_context_query(self.handle, index))
-        return _walk(iterator, self._system.queries[index], "system '%s'" % self._system.name, self._system.schedule.world)
+        return _walk(iterator, self._system.queries[index], "system '%s'" % self._system.name, self._system.schedule.world, self)
 
     def lookup(self, entity, component):
         """Returns a copy of the value of another entity; None if it lacks the component or is not alive."""

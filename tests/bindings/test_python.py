@@ -176,6 +176,18 @@ class Keeping(Scene):
         self.assertEqual(other["Position"].dtype, self.Position.dtype)
         other.close()
 
+    def test_a_world_is_made_of_an_archive_alone(self):
+        Guard = self.world.component("Guard", name="S8", aims=(quern.ENTITY, 2), seen="u8")
+        entity = self.world.create(self.Position(1, 2), Guard(b"ann", (0, 0), 7), self.Frozen)
+        other = quern.World.of_archive(self.world.save())
+        self.assertEqual(other.components(), ["Position", "Frozen", "Guard"])
+        self.assertEqual(other["Guard"].dtype, Guard.dtype)
+        found = other.query(other["Guard"], other["Frozen"]).copy(other["Guard"])
+        self.assertEqual((found["name"].tolist(), found["seen"].tolist()), ([b"ann"], [7]))
+        self.assertIsNone(other["Frozen"].dtype)
+        self.assertEqual(other.hash(), self.world.hash())
+        self.assertTrue(self.world.is_alive(entity))
+
     def test_a_damaged_archive_is_refused(self):
         archive = bytearray(self.world.save())
         archive[-1] ^= 1

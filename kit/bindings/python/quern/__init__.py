@@ -615,6 +615,16 @@ class World:
         return report.entity_count
 
 
+    @classmethod
+    def of_archive(cls, archive):
+        """Returns a new world with the contents of an archive, whose types it learns from the archive."""
+        world = cls()
+        data = ffi.from_buffer(archive)
+        check(lib.quern_world_register_archived(world.handle, lib.quern_source_bytes(data, len(data)), NULL))
+        world.load(archive)
+        return world
+
+
 def _split_value(value):
     if isinstance(value, Component):
         return value, None

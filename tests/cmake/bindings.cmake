@@ -8,6 +8,12 @@ set(quern_flock_hash "^500 birds, 100 frames, hash 0x9fd0d8b04c14a6eb\n$")
 set(quern_bindings_folder ${PROJECT_BINARY_DIR}/bindings)
 quern_add_example(flock "" ${quern_flock_hash})
 
+# quern_add_skipped(NAME REASON): adds a test that is counted as skipped.
+function(quern_add_skipped name reason)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${name}: ${reason}")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: " LABELS optimised)
+endfunction()
+
 # quern_add_binding_tests(LANGUAGE TARGET PROGRAM TEST FLOCK ENVIRONMENT): runs the two scripts by the program.
 function(quern_add_binding_tests language target program test flock environment)
   if(TARGET ${target} AND program)
@@ -20,9 +26,8 @@ function(quern_add_binding_tests language target program test flock environment)
     add_custom_target(quern_tested_${language} ALL)
     add_dependencies(quern_tested_${language} ${target})
   else()
-    add_test(NAME bindings_${language} COMMAND ${CMAKE_COMMAND} -E echo
-                                               "skipped: bindings_${language}: the language is not installed")
-    set_tests_properties(bindings_${language} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
+    quern_add_skipped(bindings_${language} "the language is not installed")
+    quern_add_skipped(flock_${language} "the language is not installed")
   endif()
 endfunction()
 
@@ -38,8 +43,17 @@ if(EMSCRIPTEN)
     endforeach()
     quern_add_binding_tests(npm quern_npm "${QUERN_NODE}" ${quern_bindings_folder}/test_npm.mjs
                             ${quern_bindings_folder}/flock.mjs "")
+    find_program(QUERN_TSC tsc)
+    mark_as_advanced(QUERN_TSC)
+    if(QUERN_TSC)
+      configure_file(${quern_binding_tests}/types.mts ${quern_bindings_folder}/types.mts COPYONLY)
+      add_test(NAME types_npm COMMAND ${QUERN_TSC} --noEmit --strict --target es2022 --module nodenext --moduleResolution
+                                      nodenext --lib es2022,dom ${quern_bindings_folder}/types.mts)
+    else()
+      quern_add_skipped(types_npm "there is no compiler of TypeScript")
+    endif()
     add_dependencies(quern_platform_tests quern_npm)
-    set_property(TEST bindings_npm flock_npm APPEND PROPERTY LABELS platform)
+    set_property(TEST bindings_npm flock_npm types_npm APPEND PROPERTY LABELS platform)
   endif()
 elseif(NOT QUERN_SANITIZE AND NOT WIN32 AND NOT CMAKE_CROSSCOMPILING)
   # Without sanitizers: their runtimes must be the first library of a process, which is that of the language.

@@ -40,7 +40,7 @@ quern_add_example(how_world "" "^knight: found, 90 points\n2 things, the first i
 quern_add_example(how_systems "" "all points: 2\n" "two of three ghosts are near: 7 points\n" "explode: passed\n" "shuffled runs: equal\n$")
 quern_add_example(how_flow "" "frame 0: menu, 0 miners" "frame 90: playing, 3 miners" "frame 112: menu, 0 miners\n3 ways found\n$")
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")
-quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'Place'\n")
+quern_add_example(how_keep "" "^door at 8\nloaded: the same\nloaded by its archive: [0-9]+ components\n" "'move': write 'Place'\n")
 quern_add_example(how_trees "" "^the sword is at 0, then behind 'belt'\nlevels below the hero: 3\n1 items, 73.5 kg in all\n"
                   "1 entities, 1 entities, " "rattling below 2 kg\n" "the crate takes 0.375 of the cart\n" "a fan of 1 leaves one, which likes back: yes\n"
                   "the fan likes 1, 'likes' is no hierarchy\n$")

@@ -45,7 +45,7 @@ static Body *body_of(Physics *physics, quern_entity entity)
     if (index < old_capacity) return &physics->bodies[index];
     physics->capacity = 2 * index + 256;
     physics->bodies = realloc(physics->bodies, physics->capacity * sizeof(Body));
-    if (physics->bodies == NULL) QUERN_MUST(quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "too many bodies"));
+    if (physics->bodies == NULL) abort();
     memset(physics->bodies + old_capacity, 0, (physics->capacity - old_capacity) * sizeof(Body));
     return &physics->bodies[index];
 }

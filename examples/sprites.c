@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 1280, HEIGHT = 720, SPRITES = 100000, TEXTURE_SIZE = 16 };
+enum { WIDTH = 1280, HEIGHT = 720, SPRITES = 100000, TEXTURE_SIZE = 16, PIXELS = WIDTH * HEIGHT };
 
 typedef struct Position {
     float x, y; /* pixels */
@@ -58,7 +58,7 @@ QUERN_SYSTEM(shape, (const Position, position), (const Sprite, sprite))
     SDL_Vertex *vertices = QUERN_RESOURCE(context, Corners)->vertices;
     QUERN_ROWS(i)
     {
-        SDL_Vertex *corner = &vertices[4 * quern_entity_index(view->entities[i])];
+        SDL_Vertex *corner = &vertices[(size_t)4 * quern_entity_index(view->entities[i])];
         const SDL_Color colour = {sprite[i].red, sprite[i].green, sprite[i].blue, sprite[i].alpha};
         for (int k = 0; k < 4; k++) {
             const float x = (float)(k & 1), y = (float)(k >> 1);
@@ -169,13 +169,13 @@ static int run_headless(quern_world *world, quern_schedule *schedule, quern_jobs
         draw(renderer, texture, corners);
     }
     uint64_t picture = 0, lit = 0;
-    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+    for (int i = 0; i < PIXELS; i++) {
         const Uint32 pixel = ((const Uint32 *)surface->pixels)[i] & 0xFFFFFFu;
         picture = quern_random_mix(picture ^ pixel);
         lit += pixel != 0x0C101Cu;
     }
     printf("%d sprites, %d frames, hash %016llx, %llu %% of the picture %016llx\n", SPRITES, frames,
-           (unsigned long long)quern_world_hash(world), (unsigned long long)(100 * lit / (WIDTH * HEIGHT)),
+           (unsigned long long)quern_world_hash(world), (unsigned long long)(100 * lit / PIXELS),
            (unsigned long long)picture);
     SDL_DestroyTexture(texture);
     SDL_DestroyRenderer(renderer);

@@ -70,6 +70,13 @@ class Values(Scene):
         self.assertEqual(clock.value["seconds"], 2)
         self.assertNotEqual(self.world.hash(), before)
 
+    def test_the_library_has_every_function_of_the_headers(self):
+        names = [name for name in dir(quern.lib) if name.startswith("quern_")]
+        self.assertGreater(len(names), 500)
+        self.assertEqual([name for name in names if not hasattr(quern.lib, name)], [])
+        for name in ("quern_term_read", "quern_random_unit", "quern_grid_create", "quern_world_load"):
+            self.assertIn(name, names)
+
     def test_any_function_of_the_headers_can_be_called(self):
         mother, child = self.world.create(), self.world.create()
         parent = quern.lib.quern_world_parent(self.world.handle)

@@ -269,6 +269,37 @@ Test(archive_types, forged_archives_register_valid_types_or_nothing)
     quern_byte_buffer_release(&memory);
 }
 
+/* Allocates at most a slab at once. */
+static void *allocate_little(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    const quern_allocator normal = quern_allocator_default();
+    cr_assert_leq(size_bytes, 4u << 20);
+    return normal.allocate(user_data, size_bytes, alignment_bytes);
+}
+
+Test(archive_types, forged_sizes_allocate_no_memory)
+{
+    static const uint32_t large[] = {0xFFFFFFFF, 0x7FFFFFF8, 0x1000000};
+    const quern_world_def def = {
+        .allocator = {.allocate = allocate_little, .release = quern_allocator_default().release}};
+    scene_fill(&from, 0);
+    quern_byte_buffer memory = scene_save(&from);
+    char *bytes = malloc(memory.size_bytes);
+    for (size_t i = 0; i + 4 <= memory.size_bytes && i < 4096; i += 4)
+        for (uint32_t k = 0; k < 3; k++) {
+            quern_world *world;
+            must(quern_world_create(&def, &world));
+            memcpy(bytes, memory.bytes, memory.size_bytes);
+            memcpy(bytes + i, &large[k], sizeof large[k]);
+            reseal(bytes, memory.size_bytes);
+            (void)register_from(world, bytes, memory.size_bytes, NULL);
+            assert_valid(world);
+            quern_world_destroy(world);
+        }
+    free(bytes);
+    quern_byte_buffer_release(&memory);
+}
+
 Test(archive_types, what_was_registered_before_memory_ends_stays)
 {
     scene_fill(&from, 50);

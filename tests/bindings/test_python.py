@@ -294,6 +294,18 @@ class WrongUse(Scene):
         self.assertSays("World.close: 1 array of a view still lives", self.world.close)
         kept.clear()
 
+    def test_an_exception_that_holds_an_array(self):
+        def fail():
+            with quern.World() as world:
+                world.create(world.component("Mass", value="f4")(3))
+                for view in world.query(world["Mass"]):
+                    mass = view[world["Mass"]]
+                    raise KeyError(mass["value"])
+
+        with self.assertRaises(KeyError) as caught:
+            fail()
+        self.assertEqual(caught.exception.args[0].tolist(), [3])
+
     def test_a_kept_view_and_a_kept_context(self):
         self.world.create(self.Position(0, 0))
         kept = []

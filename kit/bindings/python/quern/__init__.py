@@ -469,9 +469,12 @@ class World:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self._lent = []  # an exception may hold frames with arrays
-        self.close()
+    def __exit__(self, kind, *_):
+        try:
+            self.close()
+        except Error:
+            if kind is None:
+                raise  # else the frames of an exception hold arrays: the world lives as long as they do
 
     def close(self):
         """Destroys the world. An error while an array of a view lives: it would show memory that was freed."""

@@ -2625,7 +2625,8 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         return check(quern_world_load(raw_, source, &def, out_report));
     }
     /** Registers the types of an archive that the world lacks; see quern_world_register_archived. out_count may be nullptr. */
-    QUERN__CPP_NODISCARD quern_result register_archived(const quern_source &source, uint32_t *out_count = nullptr)
+    QUERN__CPP_NODISCARD quern_result register_archived(const quern_source &source,
+                                                        uint32_t *out_count = nullptr)
     {
         return check(quern_world_register_archived(raw_, source, out_count));
     }

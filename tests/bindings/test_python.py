@@ -5,6 +5,7 @@
 
 import gc
 import unittest
+import urllib.request
 import weakref
 
 import numpy as np
@@ -217,6 +218,20 @@ class Keeping(Scene):
         self.assertEqual(table[table["entity"] == entities[1]]["Position.x"].tolist(), [11, 12, 13, 14, 15])
         history.restore(2)
         self.assertEqual(self.world.get(entities[0], self.Position)["x"], 3)
+
+
+    @unittest.skipUnless(hasattr(quern.lib, "quern_inspector_create"), "this build has no inspector")
+    def test_the_inspector_serves_its_page(self):
+        self.schedule.system(self.Position, name="idle")(lambda context, view: None)
+        history = quern.History(self.world, [self.schedule])
+        inspector = quern.Inspector(self.world, self.schedule, history)
+        for _ in range(3):
+            self.assertTrue(inspector.update())
+            history.save(inspector.frame)
+            inspector.run(0)
+        self.assertEqual((inspector.frame, history.frames), (3, [0, 1, 2]))
+        with urllib.request.urlopen(inspector.url) as page:
+            self.assertIn(b"<html", page.read(1000))
 
 
 class WrongUse(Scene):

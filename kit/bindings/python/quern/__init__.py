@@ -831,7 +831,10 @@ class Schedule(_Owned):
     def run(self, delta_seconds, jobs=None):
         """Runs a frame. An exception in a system skips the rest of the frame's Python, and is raised here."""
         self.error = None
-        result = lib.quern_schedule_run(self.handle, jobs.handle if jobs is not None else NULL, delta_seconds)
+        self._finish(lib.quern_schedule_run(self.handle, jobs.handle if jobs is not None else NULL, delta_seconds))
+
+    def _finish(self, result):
+        """Raises the exception of a system, or the error of the frame."""
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -884,3 +887,46 @@ class History(_Owned):
                 parts.append(part)
         query.close()
         return np.concatenate(parts) if parts else np.zeros(0, columns)
+
+
+class Inspector(_Owned):
+    """Shows a running world in a browser, at `url`. The loop of the program:
+
+        while True:
+            if inspector.update():  # False while the page has paused the program
+                history.save(inspector.frame)  # with a history, the page can go back
+                inspector.run(1 / 60)
+    """
+
+    def __init__(self, world, schedule, history=None, jobs=None, port=0):
+        if not hasattr(lib, "quern_inspector_create"):
+            raise Error("this build of Quern has no inspector, which needs POSIX", "QUERN_ERROR_UNAVAILABLE")
+        self.frame, self._schedule, self._jobs = 0, schedule, jobs
+        definition, out = ffi.new("quern_inspector_def *"), ffi.new("quern_inspector **")
+        definition.world, definition.schedule = world.handle, schedule.handle
+        if history is not None:
+            definition.history = history.handle
+        if jobs is not None:
+            definition.jobs = jobs.handle
+        check(lib.quern_inspector_create(definition, out))
+        self._own(world, out[0], lib.quern_inspector_destroy, [schedule] if history is None else [schedule, history])
+        server = ffi.new("quern_inspect_server_def *")
+        server.port = port
+        check(lib.quern_inspector_serve(out[0], server))
+
+    @property
+    def url(self):
+        return ffi.string(lib.quern_inspector_url(self.handle)).decode()
+
+    def update(self):
+        """Answers requests of the page. Returns whether to run a frame now, which has the number `frame`."""
+        frame = ffi.new("uint64_t *", self.frame)
+        runs = bool(lib.quern_inspector_update(self.handle, frame))
+        self.frame = frame[0]
+        return runs
+
+    def run(self, delta_seconds):
+        """Runs a frame, like Schedule.run."""
+        self._schedule.error = None
+        self._schedule._finish(lib.quern_inspector_run(self.handle, delta_seconds))
+        self.frame += 1

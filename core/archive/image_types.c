@@ -154,9 +154,10 @@ static bool is_many(const quern__archived_type *type)
     return (type->flags & QUERN__ARCHIVED_IS_MANY) != 0;
 }
 
-/* Whether the values of a relation's type are those that its flags ask for. */
-static bool has_valid_values(const quern__archived_type *type)
+/* Whether the policy exists, and the values are those that the flags of the relation ask for. */
+static bool is_valid_relation(const quern__archived_type *type)
 {
+    if (type->policy > QUERN_TARGET_REFUSES) return false;
     if (is_many(type)) return type->type.size_bytes == 0 && !has_levels(type) && !is_ordered(type);
     return type->type.size_bytes == sizeof(quern_entity) && type->type.has_entity_fields;
 }
@@ -214,6 +215,13 @@ static quern_result migrate_relation(const quern__image *image, quern__archived_
     return map_to_relation(image, type, relation);
 }
 
+/* Whether the relation is the hierarchy of every world. */
+static bool is_parent(const quern__archived_type *type)
+{
+    return strcmp(type->type.name, quern__parent_def.name) == 0 && has_levels(type) && is_ordered(type) &&
+           type->policy == quern__parent_def.on_target_destroyed;
+}
+
 static quern_result fail_relation(const quern__archived_type *type, const quern__relation *relation)
 {
     return quern__fail(
@@ -230,13 +238,10 @@ static quern_result map_relation(const quern__image *image, quern__archived_type
 {
     const quern__storage *storage = &image->world->storage;
     const char *name = type->type.name;
-    if (!has_valid_values(type) || type->policy > QUERN_TARGET_REFUSES)
-        return quern__image_fail("a TYPE section of a relation is invalid");
+    if (!is_valid_relation(type)) return quern__image_fail("a TYPE section of a relation is invalid");
     type->migration = find_migration(image->def, name);
     if (type->migration != NULL) return migrate_relation(image, type);
-    const bool is_parent = strcmp(name, quern__parent_def.name) == 0 && has_levels(type) &&
-                           is_ordered(type) && type->policy == quern__parent_def.on_target_destroyed;
-    if (is_parent && quern__components_find(&storage->components, name).bits == 0 &&
+    if (is_parent(type) && quern__components_find(&storage->components, name).bits == 0 &&
         quern_world_parent(image->world).bits == 0)
         return quern__image_fail_memory();
     const quern_component known = quern__components_find(&storage->components, name);
@@ -290,6 +295,20 @@ static quern_result map_type(const quern__image *image, quern__archived_type *ty
     }
 }
 
+static quern_result parse_archived_type(quern__byte_reader *payload, const quern__type_section *section,
+                                        const quern_allocator *allocator, quern__archived_type *out_type)
+{
+    *out_type = (quern__archived_type){.role = (quern__archived_role)section->role,
+                                       .flags = section->flags,
+                                       .relation_number = section->relation,
+                                       .level = section->level,
+                                       .policy = (quern_target_policy)section->policy,
+                                       .component_index = QUERN__NO_COMPONENT};
+    const quern_result result = parse_type(payload, section, allocator, &out_type->type);
+    out_type->type.flags = quern__column_flags_from_archive(section->flags);
+    return result;
+}
+
 quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload)
 {
     const quern_allocator *allocator = &image->world->storage.allocator; /* sessions keep types */
@@ -301,14 +320,7 @@ quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *pa
         return quern__image_fail_memory();
     quern__archived_type *type = quern__allocate(allocator, sizeof *type, _Alignof(quern__archived_type));
     if (type == NULL) return quern__image_fail_memory();
-    *type = (quern__archived_type){.role = (quern__archived_role)section.role,
-                                   .flags = section.flags,
-                                   .relation_number = section.relation,
-                                   .level = section.level,
-                                   .policy = (quern_target_policy)section.policy,
-                                   .component_index = QUERN__NO_COMPONENT};
-    quern_result result = parse_type(payload, &section, allocator, &type->type);
-    type->type.flags = quern__column_flags_from_archive(section.flags);
+    quern_result result = parse_archived_type(payload, &section, allocator, type);
     if (result == QUERN_OK) result = map_type(image, type);
     image->types.items[image->types.count++] = type;
     return result;
@@ -387,4 +399,124 @@ quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *p
         resource->value_bytes == resource->type.size_bytes)
         result = quern__conversion_check(&resource->conversion, resource->value, 1);
     return result;
+}
+
+/* ------------------------------------------------------------------------------------ registering */
+
+static void copy_fields(const quern__type *type, quern_field *fields)
+{
+    for (uint32_t i = 0; i < type->field_count; i++)
+        fields[i] = type->fields[i];
+}
+
+static quern_result register_value(quern_world *world, const quern__type *type)
+{
+    quern_component_def def = {
+        .name = type->name, .size_bytes = type->size_bytes, .alignment_bytes = type->alignment_bytes};
+    quern_component component;
+    copy_fields(type, def.fields);
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        bool *member = (bool *)(void *)((char *)&def + flag->def_offset_bytes);
+        *member = (type->flags & flag->bit) != 0;
+    }
+    return quern_component_register(world, &def, &component);
+}
+
+static quern_result register_relation(quern_world *world, const quern__archived_type *type)
+{
+    const quern_relation_def def = {.name = type->type.name,
+                                    .on_target_destroyed = type->policy,
+                                    .levels = has_levels(type),
+                                    .ordered = is_ordered(type),
+                                    .many = is_many(type)};
+    quern_relation relation;
+    if (!is_parent(type)) return quern_relation_register(world, &def, &relation);
+    return quern_world_parent(world).bits != 0 ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
+}
+
+static quern_result register_resource(quern_world *world, const quern__type *type)
+{
+    quern_resource_def def = {
+        .name = type->name, .size_bytes = type->size_bytes, .alignment_bytes = type->alignment_bytes};
+    quern_resource resource;
+    copy_fields(type, def.fields);
+    return quern_resource_register(world, &def, &resource);
+}
+
+/* Registers the type of a TYPE or RESOURCE section unless the world has it. */
+static quern_result register_archived(quern_world *world, bool is_resource,
+                                      const quern__archived_type *type, uint32_t *count)
+{
+    quern_result result;
+    if (is_resource) {
+        if (quern__resources_find(&world->resources, type->type.name).bits != 0) return QUERN_OK;
+        result = register_resource(world, &type->type);
+    } else if (type->role == QUERN__ROLE_LEVEL) { /* its relation has registered it */
+        return QUERN_OK;
+    } else if (type->role == QUERN__ROLE_DISABLED || type->role == QUERN__ROLE_DISABLED_BY_PARENT) {
+        return quern_world_disabled_tag(world).bits != 0 ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
+    } else {
+        if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0) return QUERN_OK; /* no entity has it */
+        if (quern__components_find(&world->storage.components, type->type.name).bits != 0) return QUERN_OK;
+        result = type->role == QUERN__ROLE_RELATION ? register_relation(world, type)
+                                                    : register_value(world, &type->type);
+    }
+    *count += result == QUERN_OK;
+    return result;
+}
+
+/* Parses one TYPE or RESOURCE section and registers its type; with a count of NULL, only checks the section. The value of a
+ * resource is allocated, so it is not larger than the archive. */
+static quern_result register_section(quern_world *world, quern__archive_section *section,
+                                     uint64_t archive_bytes, uint32_t *count)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    const bool is_resource = section->kind == QUERN__SECTION_RESOURCE;
+    quern__archived_type type;
+    quern__type_section head;
+    quern__read(&section->payload, &head, sizeof head);
+    if (head.size_bytes > (is_resource ? archive_bytes : QUERN_MAX_COMPONENT_BYTES) ||
+        (!is_resource && head.role >= QUERN__ROLE_COUNT))
+        return quern__image_fail(
+            "a TYPE or RESOURCE section has values that are too large, or an unknown role");
+    quern_result result = parse_archived_type(&section->payload, &head, allocator, &type);
+    if (result != QUERN_OK) return result;
+    if (is_resource ? head.size_bytes == 0 || type.type.field_count == 0
+                    : type.role == QUERN__ROLE_RELATION && !is_valid_relation(&type))
+        result = quern__image_fail("a TYPE section of a relation, or a RESOURCE section, is invalid");
+    else if (count != NULL)
+        result = register_archived(world, is_resource, &type, count);
+    quern__type_release(&type.type, allocator);
+    return result;
+}
+
+static quern_result register_sections(quern_world *world, const quern__archive_blocks *blocks,
+                                      uint32_t *count)
+{
+    quern_result result = QUERN_OK;
+    quern__section_iterator iterator = {.blocks = blocks};
+    quern__archive_section section;
+    while (result == QUERN_OK && quern__section_next(&iterator, &section))
+        if (section.kind == QUERN__SECTION_TYPE || section.kind == QUERN__SECTION_RESOURCE)
+            result = register_section(world, &section,
+                                      (uint64_t)blocks->list.count * QUERN__ARCHIVE_BLOCK_BYTES, count);
+    return result;
+}
+
+quern_result quern_world_register_archived(quern_world *world, quern_source source, uint32_t *out_count)
+{
+    uint32_t ignored, *count = out_count != NULL ? out_count : &ignored;
+    *count = 0;
+    QUERN__ENTER_UNLOCKED(world);
+    quern__archive_blocks blocks = {0};
+    quern_result result = quern__check_source(source, __func__);
+    if (result != QUERN_OK) return result;
+    quern__world_set_locked(world, true); /* the source may call a function of the program */
+    result = quern__archive_blocks_read(&blocks, source, &world->storage.allocator);
+    quern__world_set_locked(world, false);
+    if (result == QUERN_OK) result = register_sections(world, &blocks, NULL);
+    if (result == QUERN_OK) result = register_sections(world, &blocks, count);
+    quern__archive_blocks_release(&blocks, &world->storage.allocator);
+    return quern__in_call(result, __func__);
 }

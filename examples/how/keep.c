@@ -43,6 +43,19 @@ static quern_world *load(const char *path)
     return world;
 }
 
+static quern_world *load_unknown(const char *path)
+{
+    quern_world *world;
+    QUERN_MUST(quern_world_create(NULL, &world)); /* without any types */
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return world;
+    QUERN_MUST(quern_world_register_archived(world, quern_source_file(file), NULL));
+    rewind(file);
+    QUERN_MUST(quern_world_load(world, quern_source_file(file), NULL, NULL));
+    (void)fclose(file);
+    return world;
+}
+
 static const char level[] = "{\"quern\": 1, \"entities\": [{\"id\": 1, \"name\": \"door\",\n"
                             "  \"components\": {\"Place\": {\"x\": 4, \"y\": 2}}}]}";
 
@@ -118,6 +131,8 @@ int main(void)
     save(world, "how_keep.world");
     quern_world *copy = load("how_keep.world");
     printf("loaded: %s\n", quern_world_hash(copy) == quern_world_hash(world) ? "the same" : "another");
+    quern_world *unknown = load_unknown("how_keep.world");
+    printf("loaded by its archive: %u components\n", quern_type_count(unknown, QUERN_TYPE_COMPONENT));
     (void)remove("how_keep.world");
     print_world(copy);
     look_inside(world, schedule, jobs);
@@ -129,4 +144,5 @@ int main(void)
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);
     quern_world_destroy(copy);
+    quern_world_destroy(unknown);
 }

@@ -266,6 +266,25 @@ typedef struct quern_load_report {
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);
 
+/** Registers the types that an archive has and the world lacks, as the archive describes them. Then quern_world_load loads the
+ * archive into a world of a program that does not know these types, such as a tool, which reads them by reflection
+ * (<quern/reflect.h>). The types are registered in the order of the archive:
+ *
+ *   - plain components, with size, alignment, described fields and lists, and whether they can be disabled;
+ *   - relations, without the components with the values of their edges: these become plain components;
+ *   - resources, of zero bytes.
+ *
+ * An archive has neither hooks, default values and required components, nor units, limits and names of values. Components
+ * whose values had hooks are left out: no entity of an archive has them. A type that the world has by name stays as it is.
+ * A message of a session has only the types that no message before it had.
+ *
+ * out_count, which may be NULL, receives how many components, relations and resources were registered. The source is read to
+ * its end, so quern_world_load needs it again. Errors: NULL_ARGUMENT, WORLD_LOCKED, BAD_ARCHIVE, UNAVAILABLE (compressed,
+ * without zstd; a big-endian machine), with nothing registered; DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY: what was registered until
+ * then, *out_count types, stays. Threads: main, between frames. */
+QUERN_API quern_result quern_world_register_archived(quern_world *world, quern_source source,
+                                                     uint32_t *out_count);
+
 /** Copies a world into another one, which has registered its types: quern_world_save to memory, and quern_world_load. So what
  * cannot be saved cannot be copied. A target that never had an entity becomes the same world, with the same handles. The
  * definitions and the report may be NULL. Errors: those of both calls, with both worlds unchanged; INVALID_ARGUMENT (one

@@ -2624,6 +2624,12 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return check(quern_world_load(raw_, source, &def, out_report));
     }
+    /** Registers the types of an archive that the world lacks; see quern_world_register_archived. out_count may be nullptr. */
+    QUERN__CPP_NODISCARD quern_result register_archived(const quern_source &source,
+                                                        uint32_t *out_count = nullptr)
+    {
+        return check(quern_world_register_archived(raw_, source, out_count));
+    }
     /** Copies the world into another one; see quern_world_copy. */
     QUERN__CPP_NODISCARD quern_result copy_to(world &target)
     {
@@ -3446,6 +3452,11 @@ class app : public world {
                       quern_load_report *out_report = nullptr)
     {
         return world::load(source, def, out_report);
+    }
+    /** See quern::world::register_archived. */
+    quern_result register_archived(const quern_source &source, uint32_t *out_count = nullptr)
+    {
+        return world::register_archived(source, out_count);
     }
     /** See quern::world::validate. */
     quern_result validate() const { return world::validate(); }

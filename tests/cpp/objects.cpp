@@ -306,6 +306,11 @@ void bytes_sessions_and_deltas_lead_to_other_worlds()
         app.save(bytes.sink());
         EXPECT(bytes.size() > 0 && bytes.data() != nullptr);
         quern::must(other.load(bytes.source()));
+        quern::app bare;
+        uint32_t count = 0;
+        EXPECT(bare.register_archived(bytes.source(), &count) == QUERN_OK && count == 2);
+        quern::must(bare.load(bytes.source()));
+        EXPECT(bare.hash() == app.hash());
         bytes.clear();
         EXPECT(bytes.size() == 0);
     }

@@ -96,6 +96,19 @@ static void check_archive(void)
     quern_world_destroy(other);
 }
 
+/* Loads the last archive into a world that learns all types from it. */
+static void check_bare_archive(void)
+{
+    quern_world *other;
+    must(quern_world_create(NULL, &other));
+    const quern_source source = quern_source_bytes(bytes.bytes, bytes.size_bytes);
+    must(quern_world_register_archived(other, source, NULL));
+    must(quern_world_load(other, source, NULL, NULL));
+    assert_valid(other);
+    if (!every.has_hooks) cr_assert_eq(quern_world_hash(other), quern_world_hash(every.world));
+    quern_world_destroy(other);
+}
+
 static void check_json(void)
 {
     quern_world *other = open_other();
@@ -234,6 +247,7 @@ static uint64_t check_elsewhere(void)
     uint64_t features = 0;
     if (chosen % 3 == 0) {
         check_archive();
+        check_bare_archive();
         features |= every_bit(EVERY_USES_ARCHIVE);
     }
     if (chosen / 3 % 3 == 0) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Loads the bytes as an archive: unchanged, and with corrected checksums, so that the code behind the
- * checksums is reached; into an empty world and into one with entities. Worlds must stay valid, and a
- * failed load must change nothing. A loaded world is saved and loaded again and must be the same. */
+ * checksums is reached; into a world that learns its types from them, into an empty world and into one with
+ * entities. Worlds must stay valid, and a failed load must change nothing. A loaded world is saved and loaded
+ * again and must be the same. */
 
 #include "tests/core/archive/reseal.h"
 #include "tests/fuzz/fuzz.h"
@@ -107,12 +108,23 @@ static void check_again(quern_world *world)
     quern_byte_buffer_release(&memory);
 }
 
+/* Loads into a world that learns the types from the archive. */
+static void check_bare(quern_source source)
+{
+    quern_world *world;
+    must(quern_world_create(NULL, &world));
+    if (quern_world_register_archived(world, source, NULL) == QUERN_OK) check(world, source, NULL);
+    must(quern_world_validate(world));
+    quern_world_destroy(world);
+}
+
 static void play(const void *bytes, size_t size)
 {
     static const quern_load_def lenient = {
         .leave_out_missing = true, .drop_taken_names = true, .outside_entity = entity_of};
     const quern_source source = quern_source_bytes(bytes, size);
     types it;
+    check_bare(source);
     quern_world *world = open_world(&it, false);
     check(world, source, NULL);
     check_again(world);

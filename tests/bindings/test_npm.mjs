@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The Quern authors
+
+// Tests of the package for npm: what it does, and what it says about wrong use.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import {check, constants, getMember, having, lib, optional, QuernError, Schedule, structs, without, World, write} from "quern";
+
+function scene() {
+  const world = new World();
+  return {
+    world,
+    schedule: new Schedule(world),
+    Position: world.component("Position", {x: "f32", y: "f32"}),
+    Velocity: world.component("Velocity", {x: "f32", y: "f32"}),
+    Frozen: world.component("Frozen"),
+  };
+}
+
+const says = (pattern, call) => assert.throws(call, (error) => error instanceof QuernError && pattern.test(error.message), String(pattern));
+
+test("a value is read as it was set", () => {
+  const {world, Position, Velocity, Frozen} = scene();
+  const entity = world.create(Position.with({x: 1, y: 2}), Frozen);
+  assert.deepEqual(world.get(entity, Position), {x: 1, y: 2});
+  world.set(entity, Velocity.with({y: 3}));
+  assert.deepEqual(world.get(entity, Velocity), {x: 0, y: 3});
+  assert.equal(world.has(entity, Frozen), true);
+  world.remove(entity, Frozen);
+  assert.equal(world.has(entity, Frozen), false);
+  assert.equal(world.get(world.create(), Position), null);
+  world.close();
+});
+
+test("fields of all types", () => {
+  const {world} = scene();
+  const All = world.component("All", {flag: "bool", small: "i8", count: "u16", big: "u64", exact: "f64", target: "entity"});
+  const other = world.create();
+  const value = {flag: 1, small: -1, count: 2, big: 2n ** 63n, exact: 0.5, target: other};
+  assert.deepEqual(world.get(world.create(All.with(value)), All), value);
+  world.close();
+});
+
+test("columns are the memory of the world", () => {
+  const {world, schedule, Position, Velocity, Frozen} = scene();
+  const entities = Array.from({length: 100}, (_, i) => world.create(Position.with({x: i}), Velocity.with({x: 1, y: 2})));
+  const frozen = world.create(Position, Velocity.with({x: 1}), Frozen);
+  schedule.add("move", [write(Position), Velocity, without(Frozen)], (context, view) => {
+    const position = view.columns(Position), velocity = view.columns(Velocity);
+    assert.equal(position.x.stride, 2);
+    assert.equal(view.entities.length, view.count);
+    for (let i = 0; i < 2 * view.count; i += 2) position.x[i] += velocity.x[i] * context.deltaSeconds;
+  });
+  schedule.run(0.5);
+  assert.equal(world.get(entities[9], Position).x, 9.5);
+  assert.equal(world.get(frozen, Position).x, 0);
+  world.close();
+});
+
+test("commands and resources", () => {
+  const {world, schedule, Position, Frozen} = scene();
+  const count = world.resource("Count", {value: "u32"});
+  world.create(Position.with({x: 5}));
+  schedule.add("split", [Position], (context, view) => {
+    context.setResource(count, {value: context.resource(count).value + view.count});
+    for (const entity of view.entities) {
+      context.create(Position.with({x: 1}), Frozen);
+      context.destroy(entity);
+    }
+  }, {resources: [write(count)]});
+  for (let i = 0; i < 3; i++) schedule.run(0);
+  assert.equal(count.value.value, 3);
+  const query = world.query(Position, Frozen);
+  assert.equal(query.count, 1);
+  for (const view of query) assert.equal(view.columns(Position).x[0], 1);
+  world.close();
+});
+
+test("exclusive systems change the world at once", () => {
+  const {world, schedule, Position} = scene();
+  schedule.add("fill", [], (context) => context.world.create(Position.with({x: context.frame})), {exclusive: true});
+  for (let i = 0; i < 4; i++) schedule.run(0);
+  assert.equal(world.query(Position).count, 4);
+  world.close();
+});
+
+test("an archive is the same world", () => {
+  const {world, Position} = scene(), other = scene().world;
+  world.create(Position.with({x: 1}));
+  const archive = world.save();
+  other.load(archive);
+  assert.equal(other.hash(), world.hash());
+  archive[archive.length - 1] ^= 1;
+  assert.throws(() => scene().world.load(archive), {result: "QUERN_ERROR_BAD_ARCHIVE"});
+  world.close();
+  other.close();
+});
+
+test("any function of the headers can be called", () => {
+  const {world} = scene();
+  const mother = world.create(), child = world.create();
+  const parent = lib._quern_world_parent(world.handle);
+  check(lib._quern_entity_relate(world.handle, child, parent, mother));
+  assert.equal(BigInt.asUintN(64, lib._quern_entity_target(world.handle, child, parent)), mother);
+  says(/below/, () => check(lib._quern_entity_relate(world.handle, mother, parent, child)));
+  world.close();
+});
+
+// Sizes and offsets of the generator against what the library stores.
+test("layouts are those of the compiler", () => {
+  const {world, Position} = scene();
+  world.create(Position);
+  const stats = lib._malloc(structs.quern_world_stats.size);
+  check(lib._quern_world_get_stats(world.handle, stats));
+  assert.equal(getMember("quern_world_stats", stats, "entity_count"), 1n);
+  assert.equal(getMember("quern_world_stats", stats, "component_count") >= 3, true);
+  assert.equal(structs.quern_entity.size, 8);
+  assert.equal(constants.QUERN_MAX_TERMS, 32);
+  lib._free(stats);
+  world.close();
+});
+
+test("wrong components and fields", () => {
+  const {world, Position, Frozen} = scene(), other = scene();
+  says(/has no field 'z'; it has x, y/, () => world.create(Position.with({z: 1})));
+  says(/'x' of 'Bad' has the type 'short'; a field is one of bool, i8/, () => world.component("Bad", {x: "short"}));
+  says(/quern_component_register: .*Position/, () => world.component("Position", {x: "f64"}));
+  says(/a term needs a component/, () => write("Position"));
+  says(/term 0 is neither a component nor a term/, () => world.query("Position"));
+  says(/not of this world/, () => other.world.query(Position));
+  says(/a value is a component/, () => world.create("Position"));
+  assert.equal(optional(Frozen).access, 0);
+});
+
+test("a dead entity", () => {
+  const {world, Position} = scene();
+  const entity = world.create();
+  world.destroy(entity);
+  assert.throws(() => world.set(entity, Position.with({})), {result: "QUERN_ERROR_STALE_ENTITY"});
+});
+
+test("undeclared access", () => {
+  const {world, schedule, Position, Velocity, Frozen} = scene();
+  let ran = false;
+  world.create(Position, Velocity);
+  schedule.add("wrong", [Position, having(Velocity)], (context, view) => {
+    says(/system 'wrong': no term names 'Frozen'; the terms name 'Position', 'Velocity'/, () => view.columns(Frozen));
+    says(/'Velocity' declares no access/, () => view.columns(Velocity));
+    says(/only an exclusive system has the world/, () => context.world);
+    says(/has 0 further queries/, () => context.query());
+    says(/is running on this world/, () => world.create());
+    ran = true;
+  });
+  schedule.run(0);
+  assert.equal(ran, true);
+});
+
+test("an exception in a system", () => {
+  const {world, schedule, Position} = scene();
+  let fails = true, runs = 0;
+  world.create(Position);
+  schedule.add("first", [Position], () => {
+    if (fails) throw new RangeError("lost");
+  });
+  schedule.add("second", [Position], () => runs++);
+  assert.throws(() => schedule.run(0), RangeError);
+  assert.equal(runs, 0);
+  fails = false;
+  schedule.run(0);
+  assert.equal(runs, 1);
+  world.close();
+});
+
+test("kept views, and loops that change the world", () => {
+  const {world, schedule, Position} = scene();
+  let kept = null;
+  world.create(Position);
+  schedule.add("keeps", [Position], (context, view) => (kept = {context, view}));
+  schedule.run(0);
+  says(/the view is used after/, () => kept.view.columns(Position));
+  says(/the context is used after/, () => kept.context.deltaSeconds);
+  const query = world.query(Position);
+  says(/the query is used after/, () => {
+    for (const view of query) query.close();
+  });
+  says(/changed its structure/, () => {
+    for (const view of world.query(Position)) world.create(Position);
+  });
+});
+
+test("a closed world", () => {
+  const {world, schedule, Position} = scene();
+  const query = world.query(Position);
+  world.close();
+  world.close();
+  says(/the world is used after it was closed/, () => world.create());
+  says(/the query is used after it was closed/, () => [...query]);
+  says(/the schedule is used after it was closed/, () => schedule.run(0));
+  says(/has no phase 'draw'; it has update/, () => scene().schedule.add("a", [Position], () => {}, {phase: "draw"}));
+});

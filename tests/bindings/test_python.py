@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+"""Tests of the Python binding: what it does, and what it says about wrong use."""
+
+import gc
+import unittest
+import urllib.request
+import weakref
+
+import numpy as np
+
+import quern
+
+
+class Scene(unittest.TestCase):
+    def setUp(self):
+        self.world = quern.World()
+        self.Position = self.world.component("Position", x="f4", y="f4")
+        self.Velocity = self.world.component("Velocity", x="f4", y="f4")
+        self.Frozen = self.world.component("Frozen")
+        self.schedule = quern.Schedule(self.world)
+
+    def tearDown(self):
+        self.world._lent = []
+        self.world.close()
+
+    def assertSays(self, text, call, *arguments, kind=quern.Error):
+        with self.assertRaisesRegex(kind, text):
+            call(*arguments)
+
+
+class Values(Scene):
+    def test_a_value_is_read_as_it_was_set(self):
+        entity = self.world.create(self.Position(1, 2), self.Frozen)
+        self.assertEqual(self.world.get(entity, self.Position).tolist(), (1, 2))
+        self.world.set(entity, self.Velocity(y=3))
+        self.assertEqual(self.world.get(entity, self.Velocity)["y"], 3)
+        self.assertTrue(self.world.has(entity, self.Frozen))
+        self.world.remove(entity, self.Frozen)
+        self.assertFalse(self.world.has(entity, self.Frozen))
+        self.assertIsNone(self.world.get(self.world.create(), self.Position))
+
+    def test_fields_of_all_types_are_described(self):
+        fields = {"flag": "?", "small": "i1", "count": "u2", "big": "u8", "exact": "f8", "title": "S16", "place": ("f4", 3), "target": quern.ENTITY}
+        made = self.world.component("Everything", **fields)
+        other = self.world.create()
+        entity = self.world.create(made(True, -1, 2, 2**63, 0.5, b"guard", (1, 2, 3), other))
+        found = quern._Type.of_info(self.info("Everything"))
+        self.assertEqual([found.dtype.fields[name] for name in fields], [made.dtype.fields[name] for name in fields])
+        value = self.world.get(entity, made)
+        self.assertEqual((value["title"], value["place"].tolist(), value["target"]), (b"guard", [1, 2, 3], other))
+
+    def info(self, name):
+        info = quern.ffi.new("quern_type_info *")
+        quern.check(quern.lib.quern_component_get_info(self.world.handle, self.world[name].handle, info))
+        return info
+
+    def test_many_entities_are_created_from_arrays(self):
+        places = np.arange(2000, dtype="f4").reshape(1000, 2)
+        handles = self.world.create_many(1000, {self.Position: places, self.Velocity: None, self.Frozen: None})
+        self.assertEqual(self.world.get(handles[7], self.Position).tolist(), (14, 15))
+        self.world.destroy(handles[:600])
+        self.assertEqual(len(self.world.query(self.Position)), 400)
+        self.assertFalse(self.world.is_alive(handles[0]))
+
+    def test_resources_are_seen_by_the_world(self):
+        clock = self.world.resource("Clock", seconds="f8")
+        before = self.world.hash()
+        clock.value["seconds"] = 2
+        self.assertEqual(clock.value["seconds"], 2)
+        self.assertNotEqual(self.world.hash(), before)
+
+    def test_the_library_has_every_function_of_the_headers(self):
+        names = [name for name in dir(quern.lib) if name.startswith("quern_")]
+        self.assertGreater(len(names), 500)
+        self.assertEqual([name for name in names if not hasattr(quern.lib, name)], [])
+        for name in ("quern_term_read", "quern_random_unit", "quern_grid_create", "quern_world_load"):
+            self.assertIn(name, names)
+
+    def test_any_function_of_the_headers_can_be_called(self):
+        mother, child = self.world.create(), self.world.create()
+        parent = quern.lib.quern_world_parent(self.world.handle)
+        quern.call.entity_relate(self.world, child, parent, mother)
+        self.assertEqual(quern.call.entity_target(self.world, child, parent), mother)
+        quern.call.entity_set_name(self.world, mother, "mother")
+        self.assertEqual(quern.call.entity_find(self.world, "mother"), mother)
+        self.assertSays("cycle|below", quern.call.entity_relate, self.world, mother, parent, child)
+
+
+class Systems(Scene):
+    def test_columns_are_the_memory_of_the_world(self):
+        entities = [self.world.create(self.Position(i, 0), self.Velocity(1, 2)) for i in range(100)]
+        frozen = self.world.create(self.Position(0, 0), self.Velocity(1, 1), self.Frozen)
+
+        @self.schedule.system(quern.write(self.Position), self.Velocity, quern.without(self.Frozen))
+        def move(context, view):
+            position, velocity = view[self.Position], view[self.Velocity]
+            position["x"] += velocity["x"] * context.delta_seconds
+            position["y"] += velocity["y"] * context.delta_seconds
+
+        self.schedule.run(0.5)
+        self.assertEqual(self.world.get(entities[9], self.Position).tolist(), (9.5, 1))
+        self.assertEqual(self.world.get(frozen, self.Position).tolist(), (0, 0))
+
+    def test_commands_and_resources(self):
+        self.world.create(self.Position(5, 0))
+        count = self.world.resource("Count", value="u4")
+
+        @self.schedule.system(self.Position, resources=[quern.write(count)])
+        def split(context, view):
+            context.resource(count)["value"] += view.count
+            for entity in view.entities:
+                context.create(self.Position(1, 0), self.Frozen)
+                context.destroy(entity)
+
+        for _ in range(3):
+            self.schedule.run(0)
+        self.assertEqual(count.value["value"], 3)
+        self.assertEqual(self.world.query(self.Position, self.Frozen).copy(self.Position)["x"].tolist(), [1])
+
+    def test_exclusive_systems_change_the_world_at_once(self):
+        @self.schedule.system(exclusive=True)
+        def fill(context):
+            context.world.create(self.Position(context.frame, 0))
+
+        for _ in range(4):
+            self.schedule.run(0)
+        self.assertEqual(self.world.query(self.Position).copy(self.Position)["x"].tolist(), [0, 1, 2, 3])
+
+    def test_further_queries_and_lookups(self):
+        sun = self.world.create(self.Position(3, 4))
+        Planet = self.world.component("Planet", star=quern.ENTITY)
+        self.world.create(Planet(sun))
+        seen = []
+
+        @self.schedule.system(Planet, queries=[[self.Position]], lookups=[self.Position])
+        def look(context, view):
+            for others in context.query(0):
+                seen.append(others.count)
+            seen.append(context.lookup(view[Planet]["star"][0], self.Position).tolist())
+
+        self.schedule.run(0)
+        self.assertEqual(seen, [1, (3, 4)])
+
+    def test_threads_run_systems_of_c_beside_those_of_python(self):
+        self.world.create_many(1000, {self.Position: np.zeros((1000, 2), "f4")})
+        definition, out = quern.ffi.new("quern_grid_def *"), quern.ffi.new("quern_grid **")
+        name = quern.ffi.new("char[]", b"near")
+        definition.name, definition.position, definition.planar, definition.cell_size = name, self.Position.handle, True, 1
+        quern.call.grid_create(self.world, definition, out)
+        quern.call.grid_add_systems(out[0], self.schedule, 0)
+        sums = []
+
+        @self.schedule.system(self.Position)
+        def add(context, view):
+            sums.append(view.count)
+
+        with quern.Jobs(3) as jobs:
+            self.schedule.run(0, jobs)
+        self.assertEqual(sum(sums), 1000)
+        self.schedule.close()
+        quern.lib.quern_grid_destroy(out[0])
+
+    def test_callbacks_survive_a_collection_of_garbage(self):
+        def add():
+            @self.schedule.system(quern.write(self.Position))
+            def move(context, view):
+                view[self.Position]["x"] += 1
+
+        entity = self.world.create(self.Position(0, 0))
+        add()
+        gc.collect()
+        self.schedule.run(0)
+        self.assertEqual(self.world.get(entity, self.Position)["x"], 1)
+
+
+class Keeping(Scene):
+    def test_an_archive_is_the_same_world(self):
+        self.world.create_many(10, {self.Position: np.ones((10, 2), "f4")})
+        other = quern.World()
+        other.component("Position", x="f4", y="f4")
+        self.assertEqual(other.load(self.world.save(), leave_out_missing=True), 10)
+        self.assertEqual(other["Position"].dtype, self.Position.dtype)
+        other.close()
+
+    def test_a_world_is_made_of_an_archive_alone(self):
+        Guard = self.world.component("Guard", name="S8", aims=(quern.ENTITY, 2), seen="u8")
+        entity = self.world.create(self.Position(1, 2), Guard(b"ann", (0, 0), 7), self.Frozen)
+        other = quern.World.of_archive(self.world.save())
+        self.assertEqual(other.components(), ["Position", "Frozen", "Guard"])
+        self.assertEqual(other["Guard"].dtype, Guard.dtype)
+        found = other.query(other["Guard"], other["Frozen"]).copy(other["Guard"])
+        self.assertEqual((found["name"].tolist(), found["seen"].tolist()), ([b"ann"], [7]))
+        self.assertIsNone(other["Frozen"].dtype)
+        self.assertEqual(other.hash(), self.world.hash())
+        self.assertTrue(self.world.is_alive(entity))
+
+    def test_a_damaged_archive_is_refused(self):
+        archive = bytearray(self.world.save())
+        archive[-1] ^= 1
+        with self.assertRaises(quern.Error) as caught:
+            quern.World().load(bytes(archive))
+        self.assertEqual(caught.exception.result, "QUERN_ERROR_BAD_ARCHIVE")
+
+    def test_a_history_is_a_table(self):
+        @self.schedule.system(quern.write(self.Position))
+        def move(context, view):
+            view[self.Position]["x"] += 1
+
+        entities = [self.world.create(self.Position(10 * i, 0)) for i in range(2)]
+        history = quern.History(self.world, [self.schedule], frames=8)
+        for frame in range(5):
+            self.schedule.run(0)
+            history.save(frame)
+        table = history.table(self.Position)
+        self.assertEqual(table.dtype.names, ("frame", "entity", "Position.x", "Position.y"))
+        self.assertEqual(table[table["entity"] == entities[1]]["Position.x"].tolist(), [11, 12, 13, 14, 15])
+        history.restore(2)
+        self.assertEqual(self.world.get(entities[0], self.Position)["x"], 3)
+
+
+    @unittest.skipUnless(hasattr(quern.lib, "quern_inspector_create"), "this build has no inspector")
+    def test_the_inspector_serves_its_page(self):
+        self.schedule.system(self.Position, name="idle")(lambda context, view: None)
+        history = quern.History(self.world, [self.schedule])
+        inspector = quern.Inspector(self.world, self.schedule, history)
+        for _ in range(3):
+            self.assertTrue(inspector.update())
+            history.save(inspector.frame)
+            inspector.run(0)
+        self.assertEqual((inspector.frame, history.frames), (3, [0, 1, 2]))
+        with urllib.request.urlopen(inspector.url) as page:
+            self.assertIn(b"<html", page.read(1000))
+
+
+class WrongUse(Scene):
+    def test_an_unknown_component(self):
+        self.assertSays("no component 'Mass'; it has Position, Velocity, Frozen", lambda: self.world["Mass"])
+        self.assertSays("a term needs a component, and 'Position' is none", self.world.query, "Position")
+        other = quern.World()
+        self.assertSays("quern_query_create: .*not of this world", other.query, self.Position)
+        other.close()
+
+    def test_wrong_fields_and_types(self):
+        self.assertSays("'Position' has the fields x, y; it has no 'z'", lambda: self.Position(z=1))
+        self.assertSays("'Frozen' is a tag", lambda: self.Frozen(1))
+        self.assertSays("'name' of 'Bad' is a <U8", lambda: self.world.component("Bad", name="U8"))
+        self.assertSays("'x' of 'Bad' is a float16", lambda: self.world.component("Bad", x="f2"))
+        self.assertSays("2 dimensions", lambda: self.world.component("Bad", x=("f4", (2, 2))))
+        self.assertSays("quern_component_register: .*Position", lambda: self.world.component("Position", x="f8"))
+
+    def test_a_wrong_dtype(self):
+        self.assertSays("'Position' has values of the dtype .*float64.*convert it by astype", self.world.create_many, 4, {self.Position: np.zeros((4, 2))})
+        self.assertSays("needs 4 values", self.world.create_many, 4, {self.Position: np.zeros(3, self.Position.dtype)})
+        self.assertSays("shape", self.world.create_many, 4, {self.Position: np.zeros((4, 3), "f4")})
+
+    def test_a_dead_entity(self):
+        entity = self.world.create()
+        self.world.destroy(entity)
+        with self.assertRaises(quern.Error) as caught:
+            self.world.set(entity, self.Position(0, 0))
+        self.assertEqual(caught.exception.result, "QUERN_ERROR_STALE_ENTITY")
+
+    def test_an_undeclared_access(self):
+        self.world.create(self.Position(0, 0), self.Velocity(0, 0))
+
+        @self.schedule.system(self.Position, quern.with_(self.Velocity))
+        def wrong(context, view):
+            self.assertSays("system 'wrong': no term names 'Frozen'; the terms name 'Position', 'Velocity'", lambda: view[self.Frozen])
+            self.assertSays("'Velocity' declares no access", lambda: view[self.Velocity])
+            self.assertSays("read-only", lambda: view[self.Position]["x"].fill(1), kind=ValueError)
+            self.assertSays("only an exclusive system has the world", lambda: context.world)
+            self.assertSays("does not declare lookups", context.lookup, 0, self.Velocity)
+            self.assertSays("has 0 further queries", context.query, 0)
+            self.assertSays("is running on this world", self.world.create)
+
+        self.schedule.run(0)
+
+    def test_an_exception_in_a_system(self):
+        self.world.create(self.Position(0, 0))
+        ran = []
+
+        @self.schedule.system(self.Position)
+        def first(context, view):
+            raise KeyError("lost")
+
+        @self.schedule.system(self.Position)
+        def second(context, view):
+            ran.append(True)
+
+        with self.assertRaises(KeyError) as caught:
+            self.schedule.run(0)
+        self.assertIn("system 'first'", getattr(caught.exception, "__notes__", ["system 'first'"])[0])
+        self.assertEqual(ran, [])
+        quern.call.schedule_set_system_enabled(self.schedule, quern.lib.quern_schedule_find_system(self.schedule.handle, b"first"), False)
+        self.schedule.run(0)
+        self.assertEqual(ran, [True])
+
+    def test_a_kept_array(self):
+        self.world.create(self.Position(0, 0))
+        kept = []
+
+        @self.schedule.system(quern.write(self.Position))
+        def keeps(context, view):
+            kept.append(view[self.Position]["x"])
+
+        self.assertSays("system 'keeps' keeps an array of its view", self.schedule.run, 0)
+        self.assertSays("World.close: 1 array of a view still lives", self.world.close)
+        kept.clear()
+
+    def test_an_exception_that_holds_an_array(self):
+        def fail():
+            with quern.World() as world:
+                world.create(world.component("Mass", value="f4")(3))
+                for view in world.query(world["Mass"]):
+                    mass = view[world["Mass"]]
+                    raise KeyError(mass["value"])
+
+        with self.assertRaises(KeyError) as caught:
+            fail()
+        self.assertEqual(caught.exception.args[0].tolist(), [3])
+
+    def test_a_kept_view_and_a_kept_context(self):
+        self.world.create(self.Position(0, 0))
+        kept = []
+
+        @self.schedule.system(self.Position)
+        def keeps(context, view):
+            kept.extend([context, view])
+
+        self.schedule.run(0)
+        self.assertSays("the context is used after", lambda: kept[0].delta_seconds)
+        self.assertSays("the view is used after", lambda: kept[1][self.Position])
+
+    def test_an_array_of_a_loop_becomes_read_only(self):
+        self.world.create(self.Position(0, 0))
+        query = self.world.query(quern.write(self.Position))
+        for view in query:
+            position = view[self.Position]
+            position["x"] = 1
+        self.assertSays("read-only", lambda: position.fill(0), kind=ValueError)
+        self.assertSays("the view is used after", lambda: view.entities)
+        self.assertSays("arrays? of a view still live", self.world.close)
+        del position
+
+    def test_a_query_that_ends_in_its_loop(self):
+        entity = self.world.create(self.Position(2, 0))
+        for view in self.world.query(self.Position):  # the loop keeps the query
+            gc.collect()
+            self.assertEqual(view[self.Position]["x"][0], 2)
+        query = self.world.query(self.Position)
+
+        def close():
+            for view in query:
+                query.close()
+
+        self.assertSays("the query is used after it was closed", close)
+        self.assertTrue(self.world.is_alive(entity))
+
+    def test_a_change_of_the_structure_in_a_loop(self):
+        self.world.create(self.Position(0, 0))
+        self.world.create(self.Position(0, 0), self.Velocity(0, 0))
+
+        def change():
+            for view in self.world.query(self.Position):
+                self.world.create(self.Position(0, 0))
+
+        self.assertSays("changed its structure", change)
+
+    def test_a_closed_world(self):
+        world = quern.World()
+        schedule, query = quern.Schedule(world), world.query(world.component("A"))
+        world.close()
+        world.close()
+        self.assertSays("the world is used after it was closed", world.create)
+        self.assertSays("the schedule is used after it was closed", schedule.run, 0)
+        self.assertSays("the query is used after it was closed", lambda: list(query))
+
+    def test_wrong_calls_of_functions(self):
+        self.assertSays("entity_create has 2 arguments, and 1 are given", quern.call.entity_create, self.world)
+        self.assertSays("", lambda: quern.call.no_such_call, kind=AttributeError)
+        self.assertSays("has no phase 'draw'; it has update", lambda: self.schedule.system(self.Position, phase="draw")(print))
+
+    def test_nothing_is_kept_alive(self):
+        world = quern.World()
+        schedule = quern.Schedule(world)
+        schedule.system(name="idle")(lambda context: None)
+        schedule.run(0)
+        gone = weakref.ref(schedule)
+        world.close()
+        del schedule, world
+        gc.collect()
+        self.assertIsNone(gone())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Gives the bytes to machines of a netplay session as packets of the other players: a byte with the length, kind and
- * sender, then what follows the head. Head and checksum are added, such that the packets count as fresh. Two machines play, one joins, one has a world that differs. No
- * packet may crash a machine, and the world of each must be valid after it. */
+ * sender, then what follows the head. Head and checksum are added, such that the packets count as fresh. Two machines play, one
+ * joins, one has a world that differs, and one watches. No packet may crash a machine, and the world of each must be valid
+ * after it. */
 
 #include "kit/netplay_internal.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <quern/quern.h>
 
-enum { PLAYERS = 3, HEAD_BYTES = 23, SESSION = 7, LENGTH_UNIT = 5 };
+enum { PLAYERS = 3, SPECTATORS = 2, HEAD_BYTES = 23, SESSION = 7, LENGTH_UNIT = 5 };
 enum { KIND_FRAMES = 1, KIND_JOIN = 2, KIND_CHANGE = 5, STEP_ACCEPT = 3 };
 
 typedef struct input {
@@ -38,7 +39,8 @@ static void lose(void *user_data, uint32_t player, const void *bytes, uint32_t s
 {
     (void)user_data;
     (void)bytes;
-    require(player < PLAYERS && size_bytes <= QUERN_NETPLAY_PACKET_BYTES);
+    require((player < PLAYERS || player - QUERN_NETPLAY_SPECTATOR < SPECTATORS) &&
+            size_bytes <= QUERN_NETPLAY_PACKET_BYTES);
 }
 
 /* Makes the next packet of the rest of the bytes. The calls of a tick get one packet each, then none. */
@@ -80,7 +82,9 @@ static uint64_t tell_time(void *user_data)
     return ((input *)user_data)->now += 1000000;
 }
 
-static void open_machine(machine *opened, input *in, bool joins, quern_resource *inputs)
+typedef enum role { PLAYS, JOINS, WATCHES } role;
+
+static void open_machine(machine *opened, input *in, role as, quern_resource *inputs)
 {
     quern_component value;
     const quern_resource_def resource = {
@@ -95,7 +99,7 @@ static void open_machine(machine *opened, input *in, bool joins, quern_resource 
                                      .resources = {{*inputs, QUERN_ACCESS_READ}},
                                      .user_data = inputs};
     must(quern_schedule_add_system(opened->schedule, &system, NULL));
-    for (uint32_t i = 0; i < PLAYERS && !joins; i++)
+    for (uint32_t i = 0; i < PLAYERS && as == PLAYS; i++)
         must(quern_entity_create_with(opened->world, &value, NULL, 1, NULL));
     const quern_netplay_def def = {.world = opened->world,
                                    .schedule = opened->schedule,
@@ -106,18 +110,20 @@ static void open_machine(machine *opened, input *in, bool joins, quern_resource 
                                    .hash_interval = 4,
                                    .timeout_seconds = 0.1,
                                    .session = SESSION,
-                                   .joins = joins,
+                                   .joins = as == JOINS,
+                                   .spectates = as == WATCHES,
+                                   .spectator_count = as == WATCHES ? 0 : SPECTATORS,
                                    .reports = true,
                                    .transport = {lose, receive, tell_time, in}};
     must(quern_netplay_create(&def, &opened->netplay));
 }
 
-static void play(const uint8_t *bytes, size_t size, bool joins, uint32_t silent_ticks)
+static void play(const uint8_t *bytes, size_t size, role as, uint32_t silent_ticks)
 {
     machine played;
     quern_resource inputs;
     input in = {.bytes = bytes};
-    open_machine(&played, &in, joins, &inputs);
+    open_machine(&played, &in, as, &inputs);
     in.netplay = played.netplay;
     for (uint32_t tick = 0; tick < silent_ticks; tick++)
         (void)quern_netplay_advance(played.netplay, NULL, &tick, NULL);
@@ -133,9 +139,10 @@ static void play(const uint8_t *bytes, size_t size, bool joins, uint32_t silent_
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char *copy = fuzz_copy(bytes, size);
-    play((const uint8_t *)copy, size, false, 0);
-    play((const uint8_t *)copy, size, false, 6);
-    play((const uint8_t *)copy, size, true, 0);
+    play((const uint8_t *)copy, size, PLAYS, 0);
+    play((const uint8_t *)copy, size, PLAYS, 6);
+    play((const uint8_t *)copy, size, JOINS, 0);
+    play((const uint8_t *)copy, size, WATCHES, 0);
     free(copy);
     return 0;
 }

@@ -307,6 +307,35 @@ Test(netplay_spectators, damaged_and_random_packets_do_no_harm)
     }
 }
 
+/* Players and spectators that send random fields with right checksums. */
+Test(netplay_spectators, forged_packets_do_not_crash)
+{
+    random_source random = {78};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        stage it;
+        open_stage(&it, seed, &(quern_netplay_def){.spectator_count = 2});
+        (void)add_spectator(&it);
+        (void)add_spectator(&it);
+        (void)play(&it, (uint32_t)seed % 4);
+        for (uint32_t i = 0; i < 80; i++, it.net.tick++) {
+            for (uint32_t k = 0; k < PLAYERS; k++)
+                step_machine(&it.players[k], NULL);
+            for (uint32_t k = 0; k < SPECTATORS; k++)
+                (void)quern_netplay_advance(it.spectators[k].netplay, NULL, NULL, NULL);
+            sent_packet *forged = &it.net.packets[random_below(&random, it.net.count + 1)];
+            if (it.net.count == 0 || forged == it.net.packets + it.net.count || forged->size < 20) continue;
+            const uint32_t end = forged->size - 4;
+            for (uint32_t k = 0; k < 3; k++)
+                forged->bytes[2 + random_below(&random, end - 2)] = (unsigned char)random_next(&random);
+            forged->bytes[2] = (unsigned char)((forged->bytes[2] & 15) | forged->from << 4);
+            const uint32_t sum = quern__netplay_checksum(99, forged->bytes, end);
+            for (uint32_t k = 0; k < 4; k++)
+                forged->bytes[end + k] = (unsigned char)(sum >> (8 * k));
+        }
+        close_stage(&it);
+    }
+}
+
 Test(netplay_spectators, definitions_that_cannot_be_are_refused)
 {
     static const struct {

@@ -121,11 +121,12 @@ static quern_result create_queries(quern_ranks *ranks)
          i++) {
         quern_type_info info;
         (void)quern_component_get_info(world, def->globals[i].component, &info);
-        const quern_query_def global = {
-            .terms = {quern_term_with(def->id),
-                      quern_term_make(def->globals[i].component, QUERN_MATCH_ALL,
+        quern_query_def global = {
+            .terms = {quern_term_make(def->globals[i].component, QUERN_MATCH_ALL,
                                       info.size_bytes > 0 ? QUERN_ACCESS_READ : QUERN_ACCESS_NONE),
                       any}};
+        if (!quern_component_equal(def->globals[i].component, def->id))
+            global.terms[2] = quern_term_with(def->id);
         result = quern_query_create(world, &global, &ranks->globals[i]);
     }
     return result;
@@ -168,9 +169,8 @@ static void set_allocator(quern_byte_buffer *buffer, const quern_ranks *ranks)
 
 static void release(quern_byte_buffer *buffer, const quern_ranks *ranks)
 {
-    if (buffer->bytes != NULL)
-        ranks->allocator.release(ranks->allocator.user_data, buffer->bytes, buffer->capacity_bytes, 16);
-    *buffer = (quern_byte_buffer){0};
+    (void)ranks;
+    quern_byte_buffer_release(buffer);
 }
 
 static quern_result open_ranks(quern_ranks *ranks)
@@ -187,12 +187,12 @@ static quern_result open_ranks(quern_ranks *ranks)
 
 quern_result quern_ranks_create(const quern_ranks_def *def, quern_ranks **out_ranks)
 {
+    if (out_ranks != NULL) *out_ranks = NULL;
     if (def == NULL || out_ranks == NULL || def->world == NULL)
         return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_create: '%s' is NULL",
                                def == NULL         ? "def"
                                : out_ranks == NULL ? "out_ranks"
                                                    : "def->world");
-    *out_ranks = NULL;
     quern_result result = check_transport(&def->transport);
     if (result != QUERN_OK) return result;
     if (!(def->radius > 0) || !(def->reach >= 0))
@@ -353,7 +353,9 @@ static int64_t describe_program(const quern_ranks *ranks)
 {
     uint64_t hash = 1;
     quern_type_info info;
-    for (uint32_t i = 0; quern_type_at(ranks->world, QUERN_TYPE_COMPONENT, i, &info) == QUERN_OK; i++)
+    const uint32_t count = quern_type_count(ranks->world, QUERN_TYPE_COMPONENT);
+    for (uint32_t i = 0;
+         i < count && quern_type_at(ranks->world, QUERN_TYPE_COMPONENT, i, &info) == QUERN_OK; i++)
         hash = mix_name(hash, info.name, info.size_bytes);
     for (uint32_t i = 0; i < ranks->ghost_count; i++)
         hash = mix_name(hash, quern_component_name(ranks->world, ranks->ghost_list[i]), i);
@@ -407,7 +409,7 @@ static int64_t combine_own(quern_ranks *ranks, uint32_t index)
     quern_component_get_size(ranks->world, global->component, &stride);
     quern_query_iterator it = quern_query_iterate(ranks->globals[index]);
     while (quern_query_next(&it)) {
-        const char *values = stride > 0 ? quern_view_read(&it.view, 1) : NULL;
+        const char *values = stride > 0 ? quern_view_read(&it.view, 0) : NULL;
         for (uint32_t end = it.view.count, i = 0; i < end; i++) {
             const int64_t value = global->value != NULL
                                       ? global->value(values != NULL ? values + (size_t)i * stride : NULL)

@@ -188,10 +188,9 @@ struct quern_ranks {
     quern_byte_buffer pending; /* ranks_letter: events to emit before the next frame */
     quern_byte_buffer list;    /* quern_entity: a tree */
     quern_archive *archive;
-    uint64_t outside_id; /* of an entity outside of a tree that moves */
-    bool has_outside;
-    uint32_t slot;       /* of the next checkpoint */
-    uint64_t run_number; /* tells apart checkpoints of several runs */
+    quern_entity outside; /* an entity outside of the trees that move, to which one of them refers */
+    uint32_t slot;        /* of the next checkpoint */
+    uint64_t run_number;  /* tells apart checkpoints of several runs */
     uint64_t waiting_since_ns;
     quern_ranks_stats own, all;
 };

@@ -48,14 +48,22 @@ static quern_result list_trees(quern_ranks *ranks)
     return QUERN_OK;
 }
 
-/* Called for each entity outside of the trees that leave to which one of them refers. */
+/* Called for each entity outside of the trees that leave to which one of them refers. The world is locked. */
 static uint64_t note_outside(void *user_data, quern_entity entity)
 {
     quern_ranks *ranks = user_data;
-    const uint64_t *id = quern_entity_get(ranks->world, entity, ranks->def.id);
-    ranks->has_outside = true;
-    ranks->outside_id = id != NULL ? *id : 0;
+    ranks->outside = entity;
     return 0;
+}
+
+static quern_result refuse_outside(quern_ranks *ranks)
+{
+    const uint64_t *id = quern_entity_get(ranks->world, ranks->outside, ranks->def.id);
+    return quern_error_set(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_ranks_run: an entity that moves from rank %u refers to the entity with the id %llu, "
+        "which does not move with it: store ids, or name the relation in 'holds' of quern_ranks_def",
+        (unsigned)ranks->rank, (unsigned long long)(id != NULL ? *id : 0));
 }
 
 static quern_result open_saving(quern_ranks *ranks, ranks_peer *peer)
@@ -128,18 +136,12 @@ static quern_result send_trees(quern_ranks *ranks, ranks_peer *peer)
     quern_entity *list = ranks->list.bytes;
     const uint32_t count = RANKS_COUNT(ranks->list, quern_entity);
     quern_archive_clear(ranks->archive);
-    ranks->has_outside = false;
+    ranks->outside = quern_entity_null();
     result = quern_archive_append(ranks->archive, list, count);
     if (result == QUERN_OK)
         result = quern_save_session_write(peer->save, ranks->archive, quern_sink_bytes(&peer->out));
     if (result != QUERN_OK) return result;
-    if (ranks->has_outside)
-        return quern_error_set(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_ranks_run: an entity that moves from rank %u refers to the entity with the id %llu, "
-            "which does "
-            "not move with it: store ids, or name the relation in 'holds' of quern_ranks_def",
-            (unsigned)ranks->rank, (unsigned long long)ranks->outside_id);
+    if (!quern_entity_is_null(ranks->outside)) return refuse_outside(ranks);
     ranks->own.moved_count += RANKS_COUNT(peer->leaving, quern_entity);
     for (uint32_t i = 0; i < count / 2; i++) { /* children before their targets */
         const quern_entity other = list[i];

@@ -18,34 +18,27 @@ struct ranks_early {
 
 /* -------------------------------------------------------------------------------------------- bytes */
 
-static quern_allocator allocator_of(quern_byte_buffer *buffer)
-{
-    if (buffer->allocator.allocate == NULL) buffer->allocator = quern_allocator_default();
-    return buffer->allocator;
-}
-
 void *quern__ranks_append(quern_byte_buffer *buffer, const void *bytes, size_t size_bytes)
 {
-    const size_t needed = buffer->size_bytes + size_bytes;
-    if (needed > buffer->capacity_bytes || buffer->bytes == NULL) {
-        const size_t capacity = needed < 128 ? 256 : 2 * needed;
-        const quern_allocator allocator = allocator_of(buffer);
-        void *larger = allocator.allocate(allocator.user_data, capacity, 16);
-        if (larger == NULL) {
-            quern_error_set(QUERN_ERROR_OUT_OF_MEMORY,
-                            "quern_ranks_run: out of memory for a list of %zu bytes", capacity);
-            return NULL;
-        }
-        if (buffer->size_bytes > 0) memcpy(larger, buffer->bytes, buffer->size_bytes);
-        if (buffer->bytes != NULL)
-            allocator.release(allocator.user_data, buffer->bytes, buffer->capacity_bytes, 16);
-        buffer->bytes = larger;
-        buffer->capacity_bytes = capacity;
+    static const char zeros[4096];
+    static char nothing;
+    const size_t begin = buffer->size_bytes, end = begin + size_bytes;
+    if (end <= buffer->capacity_bytes) {
+        if (bytes != NULL && size_bytes > 0) memcpy((char *)buffer->bytes + begin, bytes, size_bytes);
+        buffer->size_bytes = end;
+        return buffer->bytes != NULL ? (char *)buffer->bytes + begin : &nothing;
     }
-    char *place = (char *)buffer->bytes + buffer->size_bytes;
-    if (bytes != NULL && size_bytes > 0) memcpy(place, bytes, size_bytes);
-    buffer->size_bytes = needed;
-    return place;
+    const quern_sink sink = quern_sink_bytes(buffer); /* which makes the buffer larger */
+    while (buffer->size_bytes < end) {
+        const size_t rest = end - buffer->size_bytes;
+        const size_t piece = bytes == NULL && rest > sizeof zeros ? sizeof zeros : rest;
+        if (sink.write(sink.user_data, bytes != NULL ? bytes : zeros, piece)) continue;
+        buffer->size_bytes = begin;
+        quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "quern_ranks_run: out of memory for a list of %zu bytes",
+                        end);
+        return NULL;
+    }
+    return (char *)buffer->bytes + begin;
 }
 
 uint64_t quern__ranks_checksum(const void *bytes, size_t size_bytes)

@@ -677,9 +677,9 @@ static quern_result advance(quern_ranks *ranks, bool *out_has_advanced)
         *out_has_advanced = true;
         if (ranks->reduce_state != 0) result = quern__ranks_reduce(ranks, &is_complete);
         if (result != QUERN_OK || !is_complete) continue;
-        const uint64_t begin_ns = quern_clock_ns(), run_ns = ranks->own.run_ns;
+        const uint64_t begin_ns = processor_ns(), run_ns = ranks->own.run_ns;
         result = step(ranks);
-        const uint64_t spent_ns = quern_clock_ns() - begin_ns, frame_ns = ranks->own.run_ns - run_ns;
+        const uint64_t spent_ns = processor_ns() - begin_ns, frame_ns = ranks->own.run_ns - run_ns;
         ranks->own.own_ns += spent_ns > frame_ns ? spent_ns - frame_ns : 0;
     }
     return result != QUERN_OK ? quern__ranks_fail(ranks, result) : QUERN_OK;

@@ -20,7 +20,7 @@
  * ranks have *ghosts*: copies with the position and the components of `ghost`, without the id. Systems see ghosts like any
  * entity, and act on owned ones by a term on the id.
  *
- * The result by id (quern_world_hash_by) is the same for every number of ranks and threads if the program keeps four rules:
+ * The result by id (quern_world_hash_by) is the same for every number of ranks and threads if the program keeps five rules:
  *
  *   1. What an entity does depends on its values, on the *set* of entities within the radius, and on the globals: not on the
  *      order of entities, nor on handles. Sums over neighbours are therefore of whole numbers.
@@ -28,6 +28,8 @@
  *      parent (quern_ranks_child_id).
  *   3. Entities refer to entities outside of their tree by id, not by handle.
  *   4. A system changes other entities only by messages (quern_ranks_send), also if they are on the same rank.
+ *   5. Ghosts have the values of the beginning of the frame. So systems that look at neighbours run before those that write
+ *      positions and components of `ghost`, or look at copies from before, such as a grid.
  *
  * Values of components are exchanged as they are in memory, so all ranks run the same program on the same kind of machine.
  *
@@ -271,10 +273,10 @@ typedef struct quern_ranks_stats {
     uint64_t dropped_count; /**< Messages to entities that were not alive, or that could not be applied. */
     uint64_t sent_bytes;    /**< Bytes sent. */
     uint64_t packet_count;  /**< Packets sent. */
-    uint64_t run_ns;        /**< Time in quern_schedule_run, in nanoseconds. */
-    uint64_t own_ns;        /**< Time in this library, without waiting for others. */
+    uint64_t run_ns;        /**< Processor time in quern_schedule_run, in nanoseconds. */
+    uint64_t own_ns;        /**< Processor time in this library, without waiting for others. */
     uint64_t wait_ns;       /**< Time of waiting for others. */
-    uint64_t slowest_ns;    /**< Sum over frames of the time in quern_schedule_run of the slowest rank. */
+    uint64_t slowest_ns;    /**< Sum over frames of run_ns of the slowest rank. */
     uint64_t bisection_count; /**< How often the division was computed. */
     uint64_t
         checkpoint_frame; /**< Frames that the last complete checkpoint has run; UINT64_MAX: there is none. */

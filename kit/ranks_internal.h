@@ -15,6 +15,7 @@
 
 #include <quern/kit/ranks.h>
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -273,5 +274,16 @@ quern_result quern__ranks_save(quern_ranks *ranks);
 /* Makes the files of all ranks the last checkpoint. */
 quern_result quern__ranks_commit(quern_ranks *ranks);
 quern_result quern__ranks_load(quern_ranks *ranks);
+
+/* ------------------------------------------------------------------ ranks_posix.c, ranks_windows.c */
+
+/* Forces a file to disk. */
+bool quern__ranks_force(FILE *file);
+/* Forces the names of files to disk, where a folder can be. */
+void quern__ranks_force_folder(const char *path);
+/* Gives a file the name of another one, which it replaces. */
+bool quern__ranks_replace(const char *from, const char *to);
+/* Returns the processor time of the process. */
+uint64_t quern__ranks_processor_ns(void);
 
 #endif

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#if !defined(_WIN32)
-#define _POSIX_C_SOURCE 200809L /* fsync */
-#endif
 #include "ranks_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <fcntl.h>
-#include <unistd.h>
-#endif
 
 /* Checkpoints. Each rank writes a file to one of two slots, which take turns; when all have done so, rank 0 replaces the file
  * "checkpoint", which names slot, frame and run. So the older checkpoint stays until the newer one is whole. Files are written
@@ -41,29 +30,6 @@ static quern_result fail_io(const char *call, const char *what, const char *path
 
 /* ------------------------------------------------------------------------------------------- writing */
 
-static bool force_to_disk(FILE *file)
-{
-    if (fflush(file) != 0) return false;
-#if defined(_WIN32)
-    return _commit(_fileno(file)) == 0;
-#else
-    return fsync(fileno(file)) == 0;
-#endif
-}
-
-/* Forces the names of files to disk, where a folder can be opened. */
-static void force_folder(const quern_ranks *ranks)
-{
-#if defined(_WIN32)
-    (void)ranks;
-#else
-    const int folder = open(ranks->folder, O_RDONLY);
-    if (folder < 0) return;
-    (void)fsync(folder);
-    (void)close(folder);
-#endif
-}
-
 /* Writes a line and bytes to a file, which then replaces the one at `path`. */
 static quern_result write_file(quern_ranks *ranks, const char *call, const char *path, const char *line,
                                const quern_byte_buffer *bytes)
@@ -75,17 +41,15 @@ static quern_result write_file(quern_ranks *ranks, const char *call, const char 
     if (file == NULL) return fail_io(call, "created", unfinished);
     const bool is_written = fputs(line, file) != EOF &&
                             fwrite(bytes->bytes, 1, bytes->size_bytes, file) == bytes->size_bytes &&
-                            force_to_disk(file);
+                            quern__ranks_force(file);
     quern_result result = is_written ? QUERN_OK : fail_io(call, "written", unfinished);
     if (fclose(file) != 0 && result == QUERN_OK) result = fail_io(call, "written", unfinished);
-#if defined(_WIN32)
-    if (result == QUERN_OK) (void)remove(path);
-#endif
-    if (result == QUERN_OK && rename(unfinished, path) != 0) result = fail_io(call, "replaced", path);
+    if (result == QUERN_OK && !quern__ranks_replace(unfinished, path))
+        result = fail_io(call, "replaced", path);
     if (result != QUERN_OK)
         (void)remove(unfinished);
     else
-        force_folder(ranks);
+        quern__ranks_force_folder(ranks->folder);
     return result;
 }
 

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "ranks_internal.h"
 
-#include <stdio.h>
-
 /* Packets, exchanges, sums over all ranks, and the loss of a rank. A packet of another exchange than the present one is early,
  * since no rank can be behind one that has completed an exchange with it; it waits in a list. */
 

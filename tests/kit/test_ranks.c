@@ -247,7 +247,8 @@ Test(ranks, wrong_definitions_are_refused)
     cr_assert_eq(quern_ranks_run(NULL, 1, NULL), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_start(NULL, NULL, NULL, 0), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_get_stats(NULL, NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
-    cr_assert_eq(quern_ranks_alone_create(0, NULL, &s.alone), QUERN_ERROR_INVALID_ARGUMENT);
+    quern_ranks_alone *alone;
+    cr_assert_eq(quern_ranks_alone_create(0, NULL, &alone), QUERN_ERROR_INVALID_ARGUMENT);
     close_small(&s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 /* Definition, and the stages of frames. A frame:
  *
@@ -186,10 +186,9 @@ quern_result quern_ranks_create(const quern_ranks_def *def, quern_ranks **out_ra
 {
     if (out_ranks != NULL) *out_ranks = NULL;
     if (def == NULL || out_ranks == NULL || def->world == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_create: '%s' is NULL",
-                               def == NULL         ? "def"
-                               : out_ranks == NULL ? "out_ranks"
-                                                   : "def->world");
+        return quern__ranks_fail_null("quern_ranks_create", def == NULL         ? "def"
+                                                            : out_ranks == NULL ? "out_ranks"
+                                                                                : "def->world");
     quern_result result = check_transport(&def->transport);
     if (result != QUERN_OK) return result;
     if (!(def->radius > 0) || !(def->reach >= 0))
@@ -312,8 +311,7 @@ quern_result quern_ranks_start(quern_ranks *ranks, quern_schedule *schedule, que
                                double delta_seconds)
 {
     if (ranks == NULL || schedule == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_start: '%s' is NULL",
-                               ranks == NULL ? "ranks" : "schedule");
+        return quern__ranks_fail_null("quern_ranks_start", ranks == NULL ? "ranks" : "schedule");
     if (ranks->was_started) return refuse("quern_ranks_start", "it was called before: call it once");
     quern_schedule *list[QUERN_MAX_ARCHIVE_SCHEDULES];
     const uint32_t count = quern_world_list_schedules(ranks->world, list, QUERN_MAX_ARCHIVE_SCHEDULES);
@@ -682,8 +680,7 @@ static quern_result advance(quern_ranks *ranks, bool *out_has_advanced)
 
 static quern_result begin_run(quern_ranks *ranks, uint64_t frame_count, bool wants_hash)
 {
-    if (ranks == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_run: 'ranks' is NULL");
+    if (ranks == NULL) return quern__ranks_fail_null("quern_ranks_run", "ranks");
     if (!ranks->was_started)
         return refuse("quern_ranks_run", "quern_ranks_start was not called: call it first");
     if (ranks->is_ended)
@@ -703,7 +700,9 @@ quern_result quern_ranks_run_all(quern_ranks *const *list, uint32_t count, uint6
     quern_result first_result = QUERN_OK;
     char message[512] = "";
     if (list == NULL || count == 0)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_run_all: 'list' is NULL or empty");
+        return quern_error_set(
+            QUERN_ERROR_NULL_ARGUMENT,
+            "quern_ranks_run_all: 'list' is NULL or empty: pass the ranks of this process");
     for (uint32_t i = 0; i < count; i++) {
         const quern_result result = begin_run(list[i], frame_count, out_hash != NULL);
         if (result != QUERN_OK) return result;
@@ -771,8 +770,7 @@ quern_component quern_ranks_ghost(const quern_ranks *ranks)
 quern_result quern_ranks_get_stats(const quern_ranks *ranks, quern_ranks_stats *out_own,
                                    quern_ranks_stats *out_all)
 {
-    if (ranks == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_get_stats: 'ranks' is NULL");
+    if (ranks == NULL) return quern__ranks_fail_null("quern_ranks_get_stats", "ranks");
     if (out_own != NULL) {
         *out_own = ranks->own;
         out_own->owned_count = quern_query_count(ranks->roots);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 /* The ranks of one process exchange packets through lists, one for each rank. */
 
@@ -62,8 +62,7 @@ quern_result quern_ranks_alone_create(uint32_t rank_count, const quern_allocator
 {
     const quern_allocator used = allocator != NULL ? *allocator : quern_allocator_default();
     const size_t size_bytes = sizeof(quern_ranks_alone) + rank_count * sizeof(ranks_mailbox);
-    if (out_alone == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_alone_create: 'out_alone' is NULL");
+    if (out_alone == NULL) return quern__ranks_fail_null("quern_ranks_alone_create", "out_alone");
     *out_alone = NULL;
     if (rank_count == 0 || rank_count > QUERN_RANKS_MAX)
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,

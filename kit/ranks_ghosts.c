@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 /* Ghosts: what other ranks see of entities near their borders. Both sides number the ghosts of one rank by slot. The owner keeps the
  * values that it has sent, and sends which slots are empty now, which values differ, and which entities are new. A packet has

@@ -206,6 +206,8 @@ void *quern__ranks_append(quern_byte_buffer *buffer, const void *bytes, size_t s
 
 /* -------------------------------------------------------------------------------------- ranks_wire.c */
 
+quern_result quern__ranks_fail_null(const char *call, const char *argument);
+
 /* Begins an exchange without packets. */
 void quern__ranks_begin(quern_ranks *ranks);
 void quern__ranks_expect(quern_ranks *ranks, uint32_t from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 #include <stdlib.h>
 
@@ -30,17 +30,16 @@ quern_event quern_ranks_messages(quern_ranks *ranks)
 
 static bool refuse(const char *what)
 {
-    quern_error_set(QUERN_ERROR_INVALID_ARGUMENT, "quern_ranks_send: %s", what);
+    quern_error_set(QUERN_ERROR_INVALID_ARGUMENT, "%s: %s", "quern_ranks_send", what);
     return false;
 }
 
 bool quern_ranks_send(quern_context *context, const quern_ranks *ranks, const quern_ranks_message *message)
 {
     if (context == NULL || ranks == NULL || message == NULL) {
-        quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_ranks_send: '%s' is NULL",
-                        context == NULL ? "context"
-                        : ranks == NULL ? "ranks"
-                                        : "message");
+        quern__ranks_fail_null("quern_ranks_send", context == NULL ? "context"
+                                                   : ranks == NULL ? "ranks"
+                                                                   : "message");
         return false;
     }
     ranks_letter letter = {.from = message->from,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 /* Entities that move to their rank, by archive sessions, with the events that wait for them. */
 

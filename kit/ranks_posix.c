@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 #include <fcntl.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #if defined(_WIN32)
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 #include <io.h>
 #include <time.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "ranks_internal.h"
+#include "kit/ranks_internal.h"
 
 /* Packets, exchanges, sums over all ranks, and the loss of a rank. A packet of another exchange than the present one is early,
  * since no rank can be behind one that has completed an exchange with it; it waits in a list. */
 
-enum { MAGIC = 0x514b4e52 }; /* "RNKQ" */
+enum { RANKS_MAGIC = 0x514b4e52 }; /* "RNKQ" */
 
 struct ranks_early {
     ranks_early *next;
@@ -15,6 +15,11 @@ struct ranks_early {
 };
 
 /* -------------------------------------------------------------------------------------------- bytes */
+
+quern_result quern__ranks_fail_null(const char *call, const char *argument)
+{
+    return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", call, argument);
+}
 
 void *quern__ranks_append(quern_byte_buffer *buffer, const void *bytes, size_t size_bytes)
 {
@@ -66,7 +71,7 @@ double quern__ranks_now(const quern_ranks *ranks)
 static quern_result post(quern_ranks *ranks, uint32_t to, ranks_kind kind, const void *bytes,
                          size_t size_bytes)
 {
-    const ranks_head head = {.magic = MAGIC,
+    const ranks_head head = {.magic = RANKS_MAGIC,
                              .kind = (uint32_t)kind,
                              .exchange = ranks->exchange,
                              .frame = ranks->frame,
@@ -208,7 +213,7 @@ static quern_result take_packet(quern_ranks *ranks, uint32_t from)
     if (from >= ranks->rank_count || from == ranks->rank || ranks->arrived.size_bytes < sizeof head)
         return bad_packet(from, "is too short");
     memcpy(&head, ranks->arrived.bytes, sizeof head);
-    if (head.magic != MAGIC || head.size_bytes != ranks->arrived.size_bytes - sizeof head ||
+    if (head.magic != RANKS_MAGIC || head.size_bytes != ranks->arrived.size_bytes - sizeof head ||
         head.checksum != quern__ranks_checksum(bytes, head.size_bytes))
         return bad_packet(from, "is damaged");
     if (head.kind == RANKS_FAILED) {

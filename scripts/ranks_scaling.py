@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""ranks_scaling.py PROGRAM [AGENTS [FRAMES]]: runs the flock of examples/ranks on 1 to 4 ranks of this machine, and
+"""ranks_scaling.py PROGRAM [AGENTS [FRAMES [LATENCY_US MB_PER_S]]]: runs the flock of examples/ranks on 1 to 4 ranks of this machine, and
 prints tables: strong scaling (AGENTS in all), weak scaling (AGENTS per rank), and a prediction for more ranks.
 
 Of each run it shows the measured time per frame, the processor time of the frame on the slowest rank, and the
@@ -13,8 +13,8 @@ machine as much as the first. A model is fitted to them:
 
 The prediction is for ranks with a processor of their own in a square: 8 neighbours, ghosts in a strip around the box,
 two packets for each neighbour and four for the sums of all ranks; plus the latency of two exchanges and of a tree of
-sums, twice its depth, and bytes by the bandwidth, both as measured between two ranks of this machine. Times are in
-milliseconds per frame."""
+sums, twice its depth, and bytes by the bandwidth: those of the command line, or else as measured between two ranks of
+this machine. Times are in milliseconds per frame."""
 
 import json
 import math
@@ -108,6 +108,8 @@ def main():
           f"bandwidth {ping['bytes_per_second'] / 1e6:.0f} MB/s")
     strong = table("Strong scaling", program, lambda ranks: agents, frames)
     weak = table("Weak scaling", program, lambda ranks: agents * ranks, frames)
+    if len(sys.argv) > 5:
+        ping = {"latency_seconds": 1e-6 * float(sys.argv[4]), "bytes_per_second": 1e6 * float(sys.argv[5])}
     predict(strong + weak, ping, agents)
 
 

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# usage: test_ranks.sh ALONE [RANKS]
+# usage: test_ranks.sh ALONE [RANKS EPIDEMIC]
 #
 # The flock has one hash for every number of ranks and threads, with a division that changes or stays, and after a restart,
 # also on another number of ranks. ALONE has all ranks in one process. RANKS has them in processes of MPI; then a rank
 # that dies or hangs is noticed by the others, which stop in the same frame, and a restart goes on with the same hash.
+# EPIDEMIC is the epidemic over MPI.
 
 set -eu
 
@@ -90,3 +91,9 @@ mpirun --oversubscribe -n 4 "$program" $flock --restart "$folder" --timeout 60 >
     { echo "a truncated checkpoint is loaded"; exit 1; }
 grep -q "rank-1-b.quern' of the checkpoint of frame 20 is truncated" "$folder/out" ||
     { echo "the truncated file is not named"; cat "$folder/out"; exit 1; }
+
+# An epidemic, with trees that move and messages to all ranks.
+wanted=0x3014a0d628233392
+for ranks in 1 3; do
+    same "epidemic on $ranks ranks" mpirun --oversubscribe -n "$ranks" "$3" --households 500 --frames 60 --threads 2 --timeout 60
+done

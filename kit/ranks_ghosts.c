@@ -139,16 +139,6 @@ static quern_result hide_others(quern_ranks *ranks, ranks_peer *peer)
     return has_changed ? rebuild_table(peer) : QUERN_OK;
 }
 
-/* Whether an entity is so deep in the own box that no other rank sees it. */
-static bool is_inner(const quern_ranks *ranks, const int64_t units[3])
-{
-    for (uint32_t i = 0; i < ranks->dimensions; i++)
-        if (units[i] - ranks->box.min[i] < ranks->margin_units ||
-            ranks->box.max[i] - units[i] <= ranks->margin_units)
-            return false;
-    return true;
-}
-
 static quern_result show_view(quern_ranks *ranks, const quern_view *view)
 {
     const uint64_t *ids = quern_view_read(view, 0);
@@ -170,9 +160,10 @@ static quern_result show_view(quern_ranks *ranks, const quern_view *view)
     for (uint32_t end = view->count, i = 0; i < end; i++) {
         int64_t units[3];
         bool is_gathered = false;
-        quern__ranks_units(
-            ranks, (const float *)(const void *)(columns[0] + (size_t)i * ranks->ghost_sizes[0]), units);
-        if (is_inner(ranks, units)) continue;
+        const float *position =
+            (const float *)(const void *)(columns[0] + (size_t)i * ranks->ghost_sizes[0]);
+        if (quern__ranks_contains(&ranks->surely_inner, position, ranks->dimensions)) continue;
+        quern__ranks_units(ranks, position, units);
         for (uint32_t n = 0; n < neighbour_count; n++) {
             ranks_peer *peer = &ranks->peers[neighbours[n]];
             if (!quern__ranks_is_near(ranks, &nodes[peer->node].box, units)) continue;

@@ -33,6 +33,11 @@ typedef struct ranks_box {
     int64_t min[3], max[3];
 } ranks_box;
 
+/* A box of lengths, in which most positions are found without whole units. */
+typedef struct ranks_lengths {
+    double min[3], max[3];
+} ranks_lengths;
+
 /* A node of the bisection. Ranks first_rank to first_rank + rank_count - 1 are below it. */
 typedef struct ranks_node {
     ranks_box box;
@@ -152,6 +157,8 @@ struct quern_ranks {
     quern_byte_buffer nodes;      /* ranks_node; the first is the root */
     uint32_t level_begin;         /* first node of the level that is being divided */
     ranks_box box;                /* of this rank */
+    ranks_lengths surely_own;     /* the box without its edge */
+    ranks_lengths surely_inner;   /* the part of it that no other rank sees */
     quern_byte_buffer neighbours; /* uint32_t, ascending */
     bool is_divided;
 
@@ -233,6 +240,15 @@ void quern__ranks_close_wire(quern_ranks *ranks);
 void quern__ranks_units(const quern_ranks *ranks, const float *position, int64_t units[3]);
 uint32_t quern__ranks_find(const quern_ranks *ranks, const int64_t units[3]);
 bool quern__ranks_is_near(const quern_ranks *ranks, const ranks_box *box, const int64_t units[3]);
+
+/* Whether a position is in a box of lengths; false for NaN. */
+static inline bool quern__ranks_contains(const ranks_lengths *box, const float *position,
+                                         uint32_t dimensions)
+{
+    for (uint32_t i = 0; i < dimensions; i++)
+        if (!((double)position[i] > box->min[i] && (double)position[i] < box->max[i])) return false;
+    return true;
+}
 
 /* A bisection: the extent of all roots, then one histogram for each level of the tree. */
 quern_result quern__ranks_measure_extent(quern_ranks *ranks);

@@ -19,7 +19,9 @@ quern_result quern__ranks_list_leaving(quern_ranks *ranks, int64_t *out_far_coun
         const char *positions = quern_view_read(&it.view, 1);
         for (uint32_t end = it.view.count, i = 0; i < end; i++) {
             int64_t units[3];
-            quern__ranks_units(ranks, (const float *)(const void *)(positions + (size_t)i * stride), units);
+            const float *position = (const float *)(const void *)(positions + (size_t)i * stride);
+            if (quern__ranks_contains(&ranks->surely_own, position, ranks->dimensions)) continue;
+            quern__ranks_units(ranks, position, units);
             const uint32_t rank = quern__ranks_find(ranks, units);
             if (rank == ranks->rank) continue;
             *out_far_count += !ranks->peers[rank].is_neighbour;

@@ -196,6 +196,20 @@ static bool are_near(const quern_ranks *ranks, const ranks_box *a, const ranks_b
     return true;
 }
 
+/* Returns the lengths of a box without `units` at each side; unlimited where the box is. */
+static ranks_lengths shrink(const quern_ranks *ranks, int64_t units)
+{
+    ranks_lengths lengths;
+    for (uint32_t k = 0; k < 3; k++) {
+        const int64_t min = ranks->box.min[k] + units, max = ranks->box.max[k] - units;
+        lengths.min[k] =
+            ranks->box.min[k] < -RANKS_LIMIT_UNITS ? -HUGE_VAL : (double)min / ranks->units_per_length;
+        lengths.max[k] =
+            ranks->box.max[k] > RANKS_LIMIT_UNITS ? HUGE_VAL : (double)max / ranks->units_per_length;
+    }
+    return lengths;
+}
+
 /* Replaces the boxes, which ended at the outermost roots, by unlimited ones, and finds the neighbours: the ranks with a box that
  * is not farther away than entities see. */
 quern_result quern__ranks_end_division(quern_ranks *ranks)
@@ -214,6 +228,8 @@ quern_result quern__ranks_end_division(quern_ranks *ranks)
     }
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].left == 0 && nodes[i].first_rank == ranks->rank) ranks->box = nodes[i].box;
+    ranks->surely_own = shrink(ranks, 1);
+    ranks->surely_inner = shrink(ranks, ranks->margin_units + 2);
     ranks->neighbours.size_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t rank = nodes[i].first_rank;

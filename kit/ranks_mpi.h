@@ -22,6 +22,13 @@
 #include <sched.h>
 #endif
 
+/* Internal: a pointer of another type, without a cast that C++ calls old. */
+#ifdef __cplusplus
+#define QUERN__RANKS_MPI_POINTER(type, pointer) static_cast<type *>(pointer)
+#else
+#define QUERN__RANKS_MPI_POINTER(type, pointer) ((type *)(pointer))
+#endif
+
 /** Internal: a message that MPI still sends. */
 typedef struct quern__ranks_mpi_sent {
     struct quern__ranks_mpi_sent *next;
@@ -52,13 +59,15 @@ static inline void quern__ranks_mpi_sweep(quern_ranks_mpi *mpi)
 /* Internal. */
 static inline bool quern__ranks_mpi_send(void *user_data, uint32_t to, const void *bytes, size_t size_bytes)
 {
-    quern_ranks_mpi *mpi = user_data;
-    quern__ranks_mpi_sent *sent = size_bytes <= INT_MAX ? malloc(sizeof *sent + size_bytes) : NULL;
+    quern_ranks_mpi *mpi = QUERN__RANKS_MPI_POINTER(quern_ranks_mpi, user_data);
+    quern__ranks_mpi_sent *sent = NULL;
+    if (size_bytes <= INT_MAX)
+        sent = QUERN__RANKS_MPI_POINTER(quern__ranks_mpi_sent, malloc(sizeof *sent + size_bytes));
     quern__ranks_mpi_sweep(mpi);
     if (sent == NULL) return false;
     memcpy(sent + 1, bytes, size_bytes);
-    if (MPI_Isend(sent + 1, (int)size_bytes, MPI_BYTE, (int)to, 1, mpi->comm, &sent->request) !=
-        MPI_SUCCESS) {
+    if (MPI_Isend(sent + 1, QUERN__RANDOM_CAST(int, size_bytes), MPI_BYTE, QUERN__RANDOM_CAST(int, to), 1,
+                  mpi->comm, &sent->request) != MPI_SUCCESS) {
         free(sent);
         return true; /* the rank is gone, which its silence will tell */
     }
@@ -70,8 +79,8 @@ static inline bool quern__ranks_mpi_send(void *user_data, uint32_t to, const voi
 /* Internal. */
 static inline bool quern__ranks_mpi_receive(void *user_data, quern_byte_buffer *bytes, uint32_t *out_from)
 {
-    static const char zeros[4096];
-    quern_ranks_mpi *mpi = user_data;
+    static const char zeros[4096] = {0};
+    quern_ranks_mpi *mpi = QUERN__RANKS_MPI_POINTER(quern_ranks_mpi, user_data);
     MPI_Message message;
     MPI_Status status;
     int is_there = 0, size_bytes = 0;
@@ -80,11 +89,11 @@ static inline bool quern__ranks_mpi_receive(void *user_data, quern_byte_buffer *
     MPI_Get_count(&status, MPI_BYTE, &size_bytes);
     const quern_sink sink = quern_sink_bytes(bytes);
     bytes->size_bytes = 0;
-    while (bytes->size_bytes < (size_t)size_bytes) {
-        const size_t rest = (size_t)size_bytes - bytes->size_bytes;
+    while (bytes->size_bytes < QUERN__RANDOM_CAST(size_t, size_bytes)) {
+        const size_t rest = QUERN__RANDOM_CAST(size_t, size_bytes) - bytes->size_bytes;
         if (!sink.write(sink.user_data, zeros, rest < sizeof zeros ? rest : sizeof zeros)) return false;
     }
-    *out_from = (uint32_t)status.MPI_SOURCE;
+    *out_from = QUERN__RANDOM_CAST(uint32_t, status.MPI_SOURCE);
     return MPI_Mrecv(bytes->bytes, size_bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
@@ -112,13 +121,13 @@ static inline quern_ranks_transport quern_ranks_mpi_open(quern_ranks_mpi *mpi)
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(mpi->comm, &rank);
     MPI_Comm_size(mpi->comm, &rank_count);
-    const quern_ranks_transport transport = {.rank = (uint32_t)rank,
-                                             .rank_count = (uint32_t)rank_count,
-                                             .send = quern__ranks_mpi_send,
-                                             .receive = quern__ranks_mpi_receive,
-                                             .wait = quern__ranks_mpi_wait,
-                                             .now = quern__ranks_mpi_now,
-                                             .user_data = mpi};
+    const quern_ranks_transport transport = {QUERN__RANDOM_CAST(uint32_t, rank),
+                                             QUERN__RANDOM_CAST(uint32_t, rank_count),
+                                             quern__ranks_mpi_send,
+                                             quern__ranks_mpi_receive,
+                                             quern__ranks_mpi_wait,
+                                             quern__ranks_mpi_now,
+                                             mpi};
     return transport;
 }
 

@@ -145,6 +145,7 @@ static quern_result show_view(quern_ranks *ranks, const quern_view *view)
     const uint32_t *neighbours = ranks->neighbours.bytes;
     const uint32_t neighbour_count = RANKS_COUNT(ranks->neighbours, uint32_t);
     const ranks_node *nodes = ranks->nodes.bytes;
+    const char *positions = quern_view_read(view, 1);
     const char *columns[QUERN_RANKS_MAX_COMPONENTS + 1] = {NULL};
     uint32_t present = 0;
     ranks->list.size_bytes = 0;
@@ -161,7 +162,7 @@ static quern_result show_view(quern_ranks *ranks, const quern_view *view)
         int64_t units[3];
         bool is_gathered = false;
         const float *position =
-            (const float *)(const void *)(columns[0] + (size_t)i * ranks->ghost_sizes[0]);
+            (const float *)(const void *)(positions + (size_t)i * ranks->ghost_sizes[0]);
         if (quern__ranks_contains(&ranks->surely_inner, position, ranks->dimensions)) continue;
         quern__ranks_units(ranks, position, units);
         for (uint32_t n = 0; n < neighbour_count; n++) {

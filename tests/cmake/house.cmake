@@ -103,7 +103,7 @@ if(CMAKE_CXX_COMPILER)
     target_compile_definitions(cpp_${name}20 PRIVATE QUERN_CPP_EXCEPTIONS)
   endforeach()
   foreach(standard 17 20)
-    target_link_libraries(cpp_kit${standard} PRIVATE quern_background quern_grid quern_random quern_states quern_transform)
+    target_link_libraries(cpp_kit${standard} PRIVATE quern_background quern_grid quern_random quern_ranks quern_states quern_transform)
   endforeach()
   add_test(NAME cpp_grids_end_with_the_message COMMAND cpp_kit17 fail)
   set_tests_properties(cpp_grids_end_with_the_message

@@ -177,6 +177,8 @@ static quern_result open_ranks(quern_ranks *ranks)
     if (result == QUERN_OK) result = register_types(ranks);
     if (result == QUERN_OK) result = create_queries(ranks);
     if (result == QUERN_OK) result = quern_archive_create(ranks->world, &ranks->archive);
+    if (result == QUERN_OK && def->trace != NULL)
+        result = quern_trace_add_name(def->trace, "exchange", &ranks->zone_name);
     if (result == QUERN_OK && def->folder != NULL && def->checkpoint_every > 0)
         result = quern__ranks_try_folder(ranks);
     return result;

@@ -140,6 +140,8 @@ typedef struct quern_ranks_def {
     /** Whether frames check that systems do not write to ghosts. It costs a comparison of all ghosts per frame, and is always
      * on in builds with QUERN_CHECKS. */
     bool check_ghosts QUERN__ZERO;
+    /** A trace that records the exchanges of the rank on track 0, while it runs; NULL: none. It must outlive the object. */
+    quern_trace *trace QUERN__ZERO;
     quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
 } quern_ranks_def;
 

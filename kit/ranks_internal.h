@@ -200,6 +200,8 @@ struct quern_ranks {
     uint32_t slot;        /* of the next checkpoint */
     uint64_t run_number;  /* tells apart checkpoints of several runs */
     uint64_t waiting_since_ns;
+    uint32_t zone_name;    /* of exchanges, in the trace */
+    quern_trace_zone zone; /* the present exchange */
     quern_ranks_stats own, all;
 };
 

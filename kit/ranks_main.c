@@ -14,7 +14,7 @@ enum { USUAL_COUNT = 7, NO_RANK = UINT32_MAX, PING_BYTES = 1 << 22, PING_REPEATS
 /* What the command line says. */
 typedef struct ranks_options {
     uint64_t ranks, threads, frames, balance, every, timeout, progress; /* the numbers of `usual` */
-    const char *archives, *restart;
+    const char *archives, *restart, *trace;
     uint32_t dying_rank, hanging_rank; /* NO_RANK: none */
     uint64_t dying_frame, hanging_frame;
     bool json, ping;
@@ -69,9 +69,10 @@ static void print_help(const quern_ranks_program *program, const quern_ranks_opt
            "  --%-16s go on from the last checkpoint in this folder, on any number of ranks\n"
            "  --%-16s end a rank without a word in a frame, to see what the others do: RANK@FRAME\n"
            "  --%-16s let a rank hang in a frame: RANK@FRAME\n"
+           "  --%-16s write a trace of each rank to this folder; scripts/merge_traces.py merges them\n"
            "  --%-16s only measure latency and bandwidth between two ranks\n"
            "  --%-16s print the result as one line of JSON\n",
-           "archives FOLDER", "restart FOLDER", "die", "hang", "ping", "json");
+           "archives FOLDER", "restart FOLDER", "die", "hang", "trace FOLDER", "ping", "json");
 }
 
 static bool parse_number(const char *text, char end_mark, uint64_t *out, const char **out_end)
@@ -129,6 +130,8 @@ static int set_option(ranks_run *run, const quern_ranks_option *usual, const cha
         options->archives = value;
     else if (strcmp(name, "restart") == 0)
         options->restart = value;
+    else if (strcmp(name, "trace") == 0)
+        options->trace = value;
     else if (strcmp(name, "die") == 0)
         return set_accident(run, value, &options->dying_rank, &options->dying_frame);
     else if (strcmp(name, "hang") == 0)
@@ -234,6 +237,11 @@ static quern_result open_ranks(ranks_run *run, const quern_ranks_transport *tran
             .timeout_seconds = (double)options->timeout,
             .balance_every = (uint32_t)options->balance,
             .disable_balance = options->balance == 0};
+        if (options->trace != NULL) {
+            const quern_trace_def trace = {.track_count = 1 + (uint32_t)quern_jobs_thread_count(run->jobs)};
+            QUERN_TRY(quern_trace_create(&trace, &setup->trace));
+            setup->def.trace = setup->trace;
+        }
         QUERN_TRY(run->program->open(setup));
         run->list[i] = setup->ranks;
         QUERN_TRY(quern_ranks_start(setup->ranks, setup->schedule, run->jobs, setup->delta_seconds));
@@ -274,6 +282,28 @@ static void print_progress(const ranks_run *run, uint64_t frames, uint64_t since
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+/* Starts the traces at the same time: when all ranks have met. */
+static quern_result start_traces(const ranks_run *run)
+{
+    if (run->options.trace == NULL) return QUERN_OK;
+    QUERN_TRY(quern_ranks_run_all(run->list, run->count, 0, NULL));
+    for (uint32_t i = 0; i < run->count; i++)
+        quern_trace_start(run->setups[i].trace);
+    return QUERN_OK;
+}
+
+static quern_result save_traces(const ranks_run *run)
+{
+    for (uint32_t i = 0; i < run->count && run->options.trace != NULL; i++) {
+        char path[1024];
+        quern_trace_stop(run->setups[i].trace);
+        snprintf(path, sizeof path, "%s/rank-%u.json", run->options.trace,
+                 (unsigned)quern_ranks_index(run->list[i]));
+        QUERN_TRY(quern_trace_save(run->setups[i].trace, path));
+    }
+    return QUERN_OK;
 }
 
 /* Runs up to the next frame in which something is to be done between frames. */
@@ -340,7 +370,9 @@ static int run_all(ranks_run *run)
         snprintf(frame, sizeof frame, "%" PRIu64, first);
         return complain(run, "the checkpoint is of frame %s, so --frames must be more%s", frame, "");
     }
-    const quern_result result = run_frames(run, &hash);
+    quern_result result = start_traces(run);
+    if (result == QUERN_OK) result = run_frames(run, &hash);
+    if (result == QUERN_OK) result = save_traces(run);
     if (result != QUERN_OK) return report(run, result);
     print_result(run, run->options.frames - first, 1e-9 * (double)(quern_clock_ns() - begin_ns), hash);
     return EXIT_SUCCESS;
@@ -377,6 +409,8 @@ int quern_ranks_main(int argc, char **argv, const quern_ranks_program *program,
     status = result == QUERN_OK ? run_all(&run) : report(&run, result);
     for (uint32_t i = 0; i < run.count && run.setups != NULL; i++)
         program->close(&run.setups[i]);
+    for (uint32_t i = 0; i < run.count && run.setups != NULL; i++)
+        quern_trace_destroy(run.setups[i].trace);
     quern_jobs_destroy(run.jobs);
     quern_ranks_alone_destroy(alone);
     free(run.setups);

@@ -37,7 +37,9 @@ typedef struct quern_ranks_setup {
     quern_ranks *ranks;       /**< The rank. */
     quern_schedule *schedule; /**< Its schedule. */
     double delta_seconds;     /**< Time step of a frame. */
-    void *user_data;          /**< For the program. */
+    quern_trace *
+        trace; /**< With `--trace`, the trace of the rank, for the definition of its schedule; otherwise NULL. */
+    void *user_data; /**< For the program. */
 } quern_ranks_setup;
 
 /** Describes a program. */

@@ -139,6 +139,8 @@ void quern__ranks_begin(quern_ranks *ranks)
     ranks->is_exchanging = true;
     ranks->deadline = quern__ranks_now(ranks) + ranks->def.timeout_seconds;
     ranks->waiting_since_ns = quern_clock_ns();
+    if (ranks->def.trace != NULL)
+        ranks->zone = quern_trace_zone_begin(ranks->def.trace, 0, ranks->zone_name);
 }
 
 void quern__ranks_expect(quern_ranks *ranks, uint32_t from)
@@ -271,6 +273,7 @@ quern_result quern__ranks_receive(quern_ranks *ranks, bool *out_complete)
         return QUERN_OK;
     }
     ranks->own.wait_ns += quern_clock_ns() - ranks->waiting_since_ns;
+    if (ranks->def.trace != NULL) quern_trace_zone_end(&ranks->zone);
     ranks->is_exchanging = false;
     *out_complete = true;
     return QUERN_OK;

@@ -201,7 +201,8 @@ static void create_grid(Flock *flock)
 /* Ghosts have no number, so the systems leave them out. */
 static void create_schedule(Flock *flock)
 {
-    const quern_schedule_def def = {.phases = {[PHASE_SENSE] = "sense", [PHASE_ACT] = "act"}};
+    const quern_schedule_def def = {.phases = {[PHASE_SENSE] = "sense", [PHASE_ACT] = "act"},
+                                    .trace = flock->trace};
     const quern_term number = quern_term_read(flock->number), place = quern_term_write(flock->place),
                      motion = quern_term_write(flock->motion), life = quern_term_write(flock->life);
     const quern_system_def systems[] = {
@@ -224,9 +225,10 @@ static void create_schedule(Flock *flock)
     QUERN_MUST(quern_schedule_compile(flock->schedule));
 }
 
-void flock_open(Flock *flock, const Field *field)
+void flock_open(Flock *flock, const Field *field, quern_trace *trace)
 {
     flock->field = *field;
+    flock->trace = trace;
     QUERN_MUST(quern_world_create(NULL, &flock->world));
     register_types(flock);
     create_grid(flock);

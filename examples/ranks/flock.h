@@ -42,6 +42,7 @@ typedef struct Field {
 typedef struct Flock {
     quern_world *world;
     quern_schedule *schedule;
+    quern_trace *trace;
     quern_grid *grid;
     quern_component number, place, motion, life;
     quern_resource grid_resource;
@@ -51,8 +52,8 @@ typedef struct Flock {
 /* Returns the field for that many agents. */
 Field field_for(uint64_t seed, uint32_t agent_count);
 
-/* Opens a world without agents. */
-void flock_open(Flock *flock, const Field *field);
+/* Opens a world without agents. trace, which may be NULL, records its frames. */
+void flock_open(Flock *flock, const Field *field, quern_trace *trace);
 
 void flock_close(Flock *flock);
 

@@ -20,7 +20,7 @@ static quern_result open_flock(quern_ranks_setup *setup)
     Flock *flock = setup->user_data = calloc(1, sizeof *flock);
     const Field field = field_for(seed, (uint32_t)agent_count);
     if (flock == NULL) return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a flock");
-    flock_open(flock, &field);
+    flock_open(flock, &field, setup->trace);
     setup->def.world = flock->world;
     setup->def.id = flock->number;
     setup->def.position = flock->place;

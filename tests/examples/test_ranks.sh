@@ -48,6 +48,16 @@ if [ -z "$program" ]; then
         same "restart on $ranks ranks" "$alone" $flock --ranks "$ranks" --restart "$folder"
         grep -q ' 20 frames' "$folder/out" || { echo "the restart did not begin in frame 20"; exit 1; }
     done
+    # shellcheck disable=SC2086
+    same "traces" "$alone" $flock --ranks 3 --trace "$folder" --progress 15 2>"$folder/messages"
+    grep -q 'frame 30: .* frames per second, imbalance .* bytes per rank' "$folder/messages" ||
+        { echo "no progress is printed"; cat "$folder/messages"; exit 1; }
+    scripts=$(CDPATH='' cd -- "$(dirname -- "$0")/../../scripts" && pwd -P)
+    python3 -B "$scripts/merge_traces.py" "$folder/all.json" "$folder"/rank-?.json
+    for rank in 0 1 2; do
+        grep -q "\"name\": \"exchange\".*\"pid\": $rank" "$folder/all.json" ||
+            { echo "the merged trace has no exchange of rank $rank"; exit 1; }
+    done
     exit 0
 fi
 

@@ -177,6 +177,8 @@ static quern_result open_ranks(quern_ranks *ranks)
     if (result == QUERN_OK) result = register_types(ranks);
     if (result == QUERN_OK) result = create_queries(ranks);
     if (result == QUERN_OK) result = quern_archive_create(ranks->world, &ranks->archive);
+    ranks->user.name = "quern_ranks";
+    if (result == QUERN_OK) result = quern_world_add_user(ranks->world, &ranks->user);
     if (result == QUERN_OK && def->trace != NULL)
         result = quern_trace_add_name(def->trace, "exchange", &ranks->zone_name);
     if (result == QUERN_OK && def->folder != NULL && def->checkpoint_every > 0)
@@ -248,6 +250,7 @@ void quern_ranks_destroy(quern_ranks *ranks)
         quern_load_session_destroy(ranks->peers[i].load);
     }
     quern__ranks_close_wire(ranks);
+    if (ranks->user.world != NULL) quern_world_remove_user(ranks->world, &ranks->user);
     quern_event_reader_destroy(ranks->letter_reader);
     quern_archive_destroy(ranks->archive);
     quern_query_destroy(ranks->roots);

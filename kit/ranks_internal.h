@@ -127,6 +127,7 @@ struct quern_ranks {
     quern_ranks_def def;
     quern_allocator allocator;
     quern_world *world;
+    quern_world_user user;
     quern_schedule *schedule;
     quern_jobs *jobs;
     double delta_seconds;

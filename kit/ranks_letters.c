@@ -34,6 +34,11 @@ static bool refuse(const char *what)
     return false;
 }
 
+static bool has_hooks(const quern_type_info *info)
+{
+    return info->hooks.copy != NULL || info->hooks.move != NULL || info->hooks.destroy != NULL;
+}
+
 bool quern_ranks_send(quern_context *context, const quern_ranks *ranks, const quern_ranks_message *message)
 {
     if (context == NULL || ranks == NULL || message == NULL) {
@@ -65,8 +70,7 @@ bool quern_ranks_send(quern_context *context, const quern_ranks *ranks, const qu
         return refuse("'verb' is not a quern_ranks_verb");
     }
     if (message->verb != QUERN_RANKS_REMOVE) {
-        if (info.size_bytes > QUERN_RANKS_MAX_MESSAGE_BYTES || info.hooks.copy != NULL ||
-            info.hooks.move != NULL || info.hooks.destroy != NULL)
+        if (info.size_bytes > QUERN_RANKS_MAX_MESSAGE_BYTES || has_hooks(&info))
             return refuse("the value is too large or has hooks: send plain bytes, at most "
                           "QUERN_RANKS_MAX_MESSAGE_BYTES");
         if (message->value == NULL && info.size_bytes > 0)
@@ -193,7 +197,8 @@ bool quern__ranks_letters_are_good(const quern_ranks *ranks, const void *bytes, 
                  : quern_component_get_info(ranks->world, (quern_component){bits}, &info)) != QUERN_OK)
             return false;
         if (letter.verb != QUERN_RANKS_REMOVE &&
-            (letter.size_bytes != info.size_bytes || letter.size_bytes > sizeof letter.value))
+            (has_hooks(&info) || letter.size_bytes != info.size_bytes ||
+             letter.size_bytes > sizeof letter.value))
             return false;
     }
     return true;

@@ -176,14 +176,15 @@ quern_result quern__ranks_take_arriving(quern_ranks *ranks)
         const size_t size_bytes = peer->in.size_bytes;
         uint64_t count = 0;
         if (size_bytes >= sizeof count) memcpy(&count, bytes, sizeof count);
+        const size_t letter_bytes = (size_t)count * sizeof(ranks_letter);
         if (size_bytes < sizeof count || count > (size_bytes - sizeof count) / sizeof(ranks_letter) ||
-            !quern__ranks_letters_are_good(ranks, bytes + sizeof count, count * sizeof(ranks_letter)))
+            !quern__ranks_letters_are_good(ranks, bytes + sizeof count, letter_bytes))
             return quern_error_set(
                 QUERN_ERROR_BAD_ARCHIVE,
                 "quern_ranks_run: the entities of rank %u are damaged: check that all ranks "
                 "run the same program",
                 (unsigned)i);
-        const size_t used = sizeof count + count * sizeof(ranks_letter);
+        const size_t used = sizeof count + letter_bytes;
         if (count > 0 &&
             quern__ranks_append(&ranks->pending, bytes + sizeof count, used - sizeof count) == NULL)
             return QUERN_ERROR_OUT_OF_MEMORY;

@@ -80,8 +80,10 @@ quern_result quern__ranks_begin_division(quern_ranks *ranks)
     const int64_t *extent = ranks->numbers.bytes;
     ranks_node root = {.rank_count = ranks->rank_count};
     for (uint32_t i = 0; i < 3; i++) {
-        root.box.min[i] = extent[i];
-        root.box.max[i] = extent[3 + i] >= extent[i] ? extent[3 + i] + 1 : extent[i] + 1;
+        const bool is_extent = extent[i] >= -RANKS_LIMIT_UNITS && extent[i] <= extent[3 + i] &&
+                               extent[3 + i] <= RANKS_LIMIT_UNITS;
+        root.box.min[i] = is_extent ? extent[i] : 0;
+        root.box.max[i] = is_extent ? extent[3 + i] + 1 : 1;
     }
     ranks->nodes.size_bytes = 0;
     ranks->level_begin = 0;

@@ -131,7 +131,7 @@ static quern_result read_file(quern_ranks *ranks, const char *path, const ranks_
     ranks->packet.size_bytes = 0;
     while (has_head && size_bytes < head.size_bytes) {
         char piece[16384];
-        const size_t rest = head.size_bytes - size_bytes;
+        const size_t rest = (size_t)(head.size_bytes - size_bytes);
         const size_t got = fread(piece, 1, rest < sizeof piece ? rest : sizeof piece, file);
         if (got == 0) break;
         if (quern__ranks_append(&ranks->packet, piece, got) == NULL) {
@@ -179,12 +179,12 @@ static quern_result load_file(quern_ranks *ranks, const ranks_file_head *wanted,
     if (result != QUERN_OK) return result;
     const char *bytes = ranks->packet.bytes;
     if (ranks->packet.size_bytes >= sizeof count) memcpy(&count, bytes, sizeof count);
-    const size_t rest = ranks->packet.size_bytes - sizeof count;
+    const size_t rest = ranks->packet.size_bytes - sizeof count,
+                 letter_bytes = (size_t)count * sizeof(ranks_letter);
     if (ranks->packet.size_bytes < sizeof count || rest < sizeof(quern_ranks_state) ||
         count > (rest - sizeof(quern_ranks_state)) / sizeof(ranks_letter) ||
-        !quern__ranks_letters_are_good(ranks, bytes + sizeof count, count * sizeof(ranks_letter)))
+        !quern__ranks_letters_are_good(ranks, bytes + sizeof count, letter_bytes))
         return bad_file(path, wanted->frame, "is damaged");
-    const size_t letter_bytes = count * sizeof(ranks_letter);
     if (quern__ranks_append(&ranks->pending, bytes + sizeof count, letter_bytes) == NULL)
         return QUERN_ERROR_OUT_OF_MEMORY;
     const char *state = bytes + sizeof count + letter_bytes, *archive = state + sizeof(quern_ranks_state);

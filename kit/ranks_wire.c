@@ -175,7 +175,7 @@ static quern_result keep_early(quern_ranks *ranks, uint32_t from, const ranks_he
                                "quern_ranks_run: out of memory for a packet of %zu bytes of rank %u",
                                (size_t)head->size_bytes, (unsigned)from);
     *early = (ranks_early){.from = from, .head = *head, .bytes = {.allocator = ranks->allocator}};
-    if (quern__ranks_append(&early->bytes, bytes, head->size_bytes) == NULL) {
+    if (quern__ranks_append(&early->bytes, bytes, (size_t)head->size_bytes) == NULL) {
         release_early(ranks, early);
         return QUERN_ERROR_OUT_OF_MEMORY;
     }
@@ -216,7 +216,7 @@ static quern_result take_packet(quern_ranks *ranks, uint32_t from)
         return bad_packet(from, "is too short");
     memcpy(&head, ranks->arrived.bytes, sizeof head);
     if (head.magic != RANKS_MAGIC || head.size_bytes != ranks->arrived.size_bytes - sizeof head ||
-        head.checksum != quern__ranks_checksum(bytes, head.size_bytes))
+        head.checksum != quern__ranks_checksum(bytes, ranks->arrived.size_bytes - sizeof head))
         return bad_packet(from, "is damaged");
     if (head.kind == RANKS_FAILED) {
         quern_error_set(QUERN_ERROR_CANCELLED, "quern_ranks_run: rank %u has failed in frame %llu: %.*s",
@@ -231,7 +231,7 @@ static quern_result take_packet(quern_ranks *ranks, uint32_t from)
     if (head.kind != RANKS_DATA || head.exchange < ranks->exchange)
         return bad_packet(from, "is out of date");
     if (head.exchange > ranks->exchange) return keep_early(ranks, from, &head, bytes);
-    return accept(ranks, from, bytes, head.size_bytes);
+    return accept(ranks, from, bytes, (size_t)head.size_bytes);
 }
 
 /* Names the ranks that have not answered, once the others had time to. */

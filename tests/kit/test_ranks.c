@@ -47,9 +47,9 @@ static bool send_on_line(void *user_data, uint32_t to, const void *bytes, size_t
     if (l->is_cut) return true;
     const uint64_t bits = quern_random(l->seed, l->count++);
     if (!l->damages || bits % 40 != 0) return l->inner.send(l->inner.user_data, to, bytes, size_bytes);
-    char *copy = malloc(size_bytes);
+    unsigned char *copy = malloc(size_bytes);
     memcpy(copy, bytes, size_bytes);
-    copy[(bits >> 8) % size_bytes] ^= (char)(1 + (bits >> 40) % 255);
+    copy[(bits >> 8) % size_bytes] ^= (unsigned char)(1 + (bits >> 40) % 255);
     const size_t length = bits >> 50 & 1 ? size_bytes : (size_t)(bits >> 16) % size_bytes;
     if (l->forges && length >= sizeof(ranks_head)) {
         ranks_head head;

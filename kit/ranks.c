@@ -51,7 +51,8 @@ static quern_result check_components(quern_ranks *ranks)
             is_plain = is_plain && info.fields[k].type != QUERN_FIELD_ENTITY;
         if (!is_plain) {
             snprintf(what, sizeof what,
-                     "ghosts cannot have '%s', which is the id or has hooks, lists or handles: give them a "
+                     "ghosts cannot have '%s', which is the id, can be disabled, or has hooks, lists or "
+                     "handles: give them a "
                      "component of "
                      "plain values",
                      info.name);
@@ -586,7 +587,7 @@ static quern_result count_totals(quern_ranks *ranks)
     const uint64_t values[] = {
         own->owned_count, own->ghost_count,
         own->moved_count, own->message_count,
-        own->far_count,   own->dropped_count,
+        own->far_count,   ranks->letter_count - own->message_count + own->dropped_count,
         own->sent_bytes,  own->packet_count,
         own->run_ns,      own->own_ns,
         own->wait_ns,     ranks->wants_hash ? quern_world_hash_by(ranks->world, ranks->def.id) : 0};

@@ -31,6 +31,9 @@
  *   5. Ghosts have the values of the beginning of the frame. So systems that look at neighbours run before those that write
  *      positions and components of `ghost`, or look at copies from before, such as a grid.
  *
+ * Reactions see an entity that arrives as created, and one that leaves as removed. Events of the world itself, which wait for
+ * readers of a later frame, stay on their rank: use QUERN_RANKS_EMIT.
+ *
  * Values of components are exchanged as they are in memory, so all ranks run the same program on the same kind of machine.
  *
  * Threads: main, between frames, unless a comment says otherwise. */
@@ -122,7 +125,7 @@ typedef struct quern_ranks_def {
     float radius QUERN__ZERO; /**< Distance up to which an entity sees others, above 0. Required. */
     /** Largest distance of an entity from the root of its tree, if trees have positions below the root. */
     float reach QUERN__ZERO;
-    /** Components that ghosts have besides the position: plain bytes without entity fields, or tags. */
+    /** Components that ghosts have besides the position: plain bytes without entity fields, or tags. They cannot be disabled. */
     quern_component ghost[QUERN_RANKS_MAX_COMPONENTS] QUERN__ZERO;
     /** Components that stay where they are: entities arrive without them. */
     quern_component local[QUERN_RANKS_MAX_COMPONENTS] QUERN__ZERO;
@@ -272,13 +275,15 @@ typedef struct quern_ranks_stats {
     uint64_t moved_count;   /**< Entities that have left for another rank, without those below them. */
     uint64_t message_count; /**< Messages applied. */
     uint64_t far_count;     /**< Messages sent to all ranks. */
-    uint64_t dropped_count; /**< Messages to entities that were not alive, or that could not be applied. */
-    uint64_t sent_bytes;    /**< Bytes sent. */
-    uint64_t packet_count;  /**< Packets sent. */
-    uint64_t run_ns;        /**< Processor time in quern_schedule_run, in nanoseconds. */
-    uint64_t own_ns;        /**< Processor time in this library, without waiting for others. */
-    uint64_t wait_ns;       /**< Time of waiting for others. */
-    uint64_t slowest_ns;    /**< Sum over frames of run_ns of the slowest rank. */
+    /** Messages to entities that were not alive. Those of quern_ranks_send count in the sum over all ranks only, since the
+     * rank that sends one does not know. */
+    uint64_t dropped_count;
+    uint64_t sent_bytes;      /**< Bytes sent. */
+    uint64_t packet_count;    /**< Packets sent. */
+    uint64_t run_ns;          /**< Processor time in quern_schedule_run, in nanoseconds. */
+    uint64_t own_ns;          /**< Processor time in this library, without waiting for others. */
+    uint64_t wait_ns;         /**< Time of waiting for others. */
+    uint64_t slowest_ns;      /**< Sum over frames of run_ns of the slowest rank. */
     uint64_t bisection_count; /**< How often the division was computed. */
     uint64_t
         checkpoint_frame; /**< Frames that the last complete checkpoint has run; UINT64_MAX: there is none. */

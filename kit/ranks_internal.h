@@ -196,6 +196,7 @@ struct quern_ranks {
     quern_byte_buffer far;     /* ranks_letter: to all ranks */
     quern_byte_buffer pending; /* ranks_letter: events to emit before the next frame */
     quern_byte_buffer list;    /* quern_entity: a tree */
+    uint64_t letter_count;     /* messages that this rank has sent */
     quern_archive *archive;
     quern_entity outside; /* an entity outside of the trees that move, to which one of them refers */
     uint32_t slot;        /* of the next checkpoint */

@@ -163,6 +163,7 @@ quern_result quern__ranks_sort_letters(quern_ranks *ranks)
         }
     }
     ranks->own.far_count += RANKS_COUNT(ranks->far, ranks_letter);
+    ranks->letter_count += sequence;
     return result;
 }
 
@@ -222,10 +223,8 @@ static quern_result apply(quern_ranks *ranks, const ranks_letter *letter)
     quern_entity entity;
     const quern_result result = quern__ranks_find_entity(ranks, letter->to, &entity);
     if (result != QUERN_OK) return result;
-    if (quern_entity_is_null(entity) || !quern_entity_has(ranks->world, entity, ranks->def.id)) {
-        ranks->own.dropped_count += ranks->rank_count == 1;
+    if (quern_entity_is_null(entity) || !quern_entity_has(ranks->world, entity, ranks->def.id))
         return QUERN_OK;
-    }
     ranks->own.message_count++;
     switch ((quern_ranks_verb)letter->verb) {
     case QUERN_RANKS_SET:

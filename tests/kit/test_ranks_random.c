@@ -18,20 +18,26 @@ Test(ranks_random, programs_have_one_hash_on_every_number_of_ranks)
     quern_ranks_stats sum = {0};
     for (uint64_t seed = 1; seed <= effort(40, 12, 4); seed++) {
         const program_draw draw = program_draw_from(seed);
-        const uint64_t wanted = program_hash(&draw, &(program_run){0}, NULL);
+        quern_ranks_stats alone;
+        const uint64_t wanted = program_hash(&draw, &(program_run){0}, &alone);
         for (uint32_t i = 0; i < 4; i++) {
             quern_ranks_stats stats;
             const program_run run = {.rank_count = rank_counts[i],
                                      .thread_count = (uint32_t)(seed + i) % 4};
             const uint64_t hash = program_hash(&draw, &run, &stats);
             cr_assert_eq(hash, wanted, "seed %u on %u ranks", (unsigned)seed, (unsigned)rank_counts[i]);
+            cr_assert_eq(stats.owned_count, alone.owned_count);
+            cr_assert_eq(stats.message_count, alone.message_count);
+            cr_assert_eq(stats.dropped_count, alone.dropped_count);
+            sum.dropped_count += stats.dropped_count;
             sum.moved_count += stats.moved_count;
             sum.ghost_count += stats.ghost_count;
             sum.message_count += stats.message_count;
             sum.far_count += stats.far_count;
         }
     }
-    cr_assert(sum.moved_count > 0 && sum.ghost_count > 0 && sum.message_count > 0 && sum.far_count > 0);
+    cr_assert(sum.moved_count > 0 && sum.dropped_count > 0 && sum.ghost_count > 0 &&
+              sum.message_count > 0 && sum.far_count > 0);
 }
 
 Test(ranks_random, restarts_have_the_hash_of_an_uninterrupted_run)

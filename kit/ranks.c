@@ -104,8 +104,7 @@ static quern_result create_queries(quern_ranks *ranks)
     quern_query_def shown = {.terms = {quern_term_read(def->id), quern_term_read(def->position)}};
     const quern_query_def nameless = {.terms = {quern_term_with(def->position), quern_term_without(def->id),
                                                 quern_term_without(ranks->ghost), any}};
-    const quern_query_def all_ids = {.terms = {quern_term_any(def->id, QUERN_ACCESS_READ),
-                                               quern_term_any(ranks->ghost, QUERN_ACCESS_READ), any}};
+    const quern_term id = quern_term_read(def->id), ghost = quern_term_read(ranks->ghost);
     for (uint32_t i = 0; i < QUERN_RANKS_MAX_HOLDS && def->holds[i].bits != 0; i++)
         roots.terms[3 + i] = quern_term_without(quern_relation_component(def->holds[i]));
     for (uint32_t i = 1; i < ranks->ghost_count; i++)
@@ -114,7 +113,15 @@ static quern_result create_queries(quern_ranks *ranks)
     quern_result result = quern_query_create(world, &roots, &ranks->roots);
     if (result == QUERN_OK) result = quern_query_create(world, &shown, &ranks->shown);
     if (result == QUERN_OK) result = quern_query_create(world, &nameless, &ranks->nameless);
-    if (result == QUERN_OK) result = quern_query_create(world, &all_ids, &ranks->all_ids);
+    const struct {
+        quern_query_def def;
+        quern_query **query;
+    } lists[] = {{{.terms = {id, any}}, &ranks->all_owned},
+                 {{.terms = {ghost, any}}, &ranks->all_ghosts},
+                 {{.terms = {quern_term_changed(id), any}}, &ranks->changed_owned},
+                 {{.terms = {quern_term_changed(ghost), any}}, &ranks->changed_ghosts}};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0] && result == QUERN_OK; i++)
+        result = quern_query_create(world, &lists[i].def, lists[i].query);
     for (uint32_t i = 0; i < QUERN_RANKS_MAX_GLOBALS && def->globals[i].kind != 0 && result == QUERN_OK;
          i++) {
         quern_type_info info;
@@ -257,7 +264,10 @@ void quern_ranks_destroy(quern_ranks *ranks)
     quern_query_destroy(ranks->roots);
     quern_query_destroy(ranks->shown);
     quern_query_destroy(ranks->nameless);
-    quern_query_destroy(ranks->all_ids);
+    quern_query_destroy(ranks->all_owned);
+    quern_query_destroy(ranks->all_ghosts);
+    quern_query_destroy(ranks->changed_owned);
+    quern_query_destroy(ranks->changed_ghosts);
     for (uint32_t i = 0; i < QUERN_RANKS_MAX_GLOBALS; i++)
         quern_query_destroy(ranks->globals[i]);
     for_each_buffer(ranks, release);

@@ -137,11 +137,12 @@ struct quern_ranks {
     quern_component ghost;
     quern_resource state_resource;
     quern_event letter_event;
-    quern_event_reader *letter_reader; /* NULL until the program asks for messages */
-    quern_query *roots;                /* id, position; without target in a relation that holds */
-    quern_query *shown;                /* id, position, components of ghosts */
-    quern_query *nameless;             /* entities with a position that are neither owned nor ghosts */
-    quern_query *all_ids;              /* id or ghost */
+    quern_event_reader *letter_reader;   /* NULL until the program asks for messages */
+    quern_query *roots;                  /* id, position; without target in a relation that holds */
+    quern_query *shown;                  /* id, position, components of ghosts */
+    quern_query *nameless;               /* entities with a position that are neither owned nor ghosts */
+    quern_query *all_owned, *all_ghosts; /* id, component of ghosts; also disabled entities */
+    quern_query *changed_owned, *changed_ghosts;   /* the same in chunks that have changed */
     quern_query *globals[QUERN_RANKS_MAX_GLOBALS]; /* id and the component of a global */
     uint32_t tag_bits;                             /* of handles of the world */
 
@@ -191,6 +192,7 @@ struct quern_ranks {
     uint64_t hash;
     uint32_t round;          /* of ghosts, never 0 */
     quern_byte_buffer table; /* ranks_known by hash of id: owned entities and ghosts */
+    uint32_t known_count;    /* places of the table that are taken */
     bool table_is_current;
     quern_byte_buffer letters; /* ranks_letter: those to apply here */
     quern_byte_buffer far;     /* ranks_letter: to all ranks */

@@ -93,39 +93,78 @@ static ranks_known *known_place(quern_ranks *ranks, uint64_t id)
     return &table[at];
 }
 
-static quern_result build_table(quern_ranks *ranks)
+/* Whether the entity of a place is alive and has its id, by itself or as a ghost. */
+static bool is_known(quern_ranks *ranks, const ranks_known *place, bool *out_is_owned)
 {
-    const uint64_t count = quern_query_count(ranks->all_ids);
+    *out_is_owned = false;
+    if (quern_entity_is_null(place->entity) || !quern_entity_is_alive(ranks->world, place->entity))
+        return false;
+    const uint64_t *id = quern_entity_get(ranks->world, place->entity, ranks->def.id);
+    *out_is_owned = id != NULL;
+    if (id != NULL) return *id == place->id;
+    const quern_ranks_ghost_info *ghost = quern_entity_get(ranks->world, place->entity, ranks->ghost);
+    return ghost != NULL && ghost->id == place->id;
+}
+
+static void insert(quern_ranks *ranks, uint64_t id, quern_entity entity, bool is_owned)
+{
+    ranks_known *place = known_place(ranks, id);
+    bool has_owned;
+    ranks->known_count += quern_entity_is_null(place->entity);
+    if (!is_owned && is_known(ranks, place, &has_owned) && has_owned) return;
+    *place = (ranks_known){id, entity};
+}
+
+/* Inserts the entities of a query, whose first term is the id or the component of ghosts. Returns false if the table gets too
+ * full, after a look at all of them. */
+static bool insert_all(quern_ranks *ranks, quern_query *query, bool are_owned)
+{
+    bool has_room = true;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const uint64_t *ids = are_owned ? quern_view_read(&it.view, 0) : NULL;
+        const quern_ranks_ghost_info *ghosts = are_owned ? NULL : quern_view_read(&it.view, 0);
+        for (uint32_t end = it.view.count, i = 0; i < end && has_room; i++) {
+            insert(ranks, are_owned ? ids[i] : ghosts[i].id, it.view.entities[i], are_owned);
+            has_room = 2 * ranks->known_count < RANKS_COUNT(ranks->table, ranks_known);
+        }
+    }
+    return has_room;
+}
+
+/* Brings the table up to date: inserts what is in chunks that have changed, by change filters. Entities that are gone stay in
+ * it, so a place is checked when it is used, and the table is made anew when it is full. */
+static quern_result update_table(quern_ranks *ranks)
+{
+    const bool has_table = ranks->table.size_bytes > 0;
+    bool is_complete = has_table && insert_all(ranks, ranks->changed_owned, true);
+    is_complete = (has_table && insert_all(ranks, ranks->changed_ghosts, false)) && is_complete;
+    if (is_complete) {
+        ranks->table_is_current = true;
+        return QUERN_OK;
+    }
+    const uint64_t count = quern_query_count(ranks->all_owned) + quern_query_count(ranks->all_ghosts);
     size_t capacity = 64;
-    while (capacity < 2 * count)
+    while (capacity < 4 * (count + 1))
         capacity *= 2;
     ranks->table.size_bytes = 0;
+    ranks->known_count = 0;
     if (quern__ranks_append(&ranks->table, NULL, capacity * sizeof(ranks_known)) == NULL)
         return QUERN_ERROR_OUT_OF_MEMORY;
     memset(ranks->table.bytes, 0, capacity * sizeof(ranks_known));
-    quern_query_iterator it = quern_query_iterate(ranks->all_ids);
-    while (quern_query_next(&it)) {
-        const bool is_owned = quern_view_has(&it.view, 0);
-        const uint64_t *ids = is_owned ? quern_view_read(&it.view, 0) : NULL;
-        const quern_ranks_ghost_info *ghosts = is_owned ? NULL : quern_view_read(&it.view, 1);
-        for (uint32_t end = it.view.count, i = 0; i < end; i++) {
-            const uint64_t id = is_owned ? ids[i] : ghosts[i].id;
-            ranks_known *place = known_place(ranks, id);
-            if (is_owned || quern_entity_is_null(place->entity))
-                *place = (ranks_known){id, it.view.entities[i]};
-        }
-    }
+    (void)insert_all(ranks, ranks->all_owned, true);
+    (void)insert_all(ranks, ranks->all_ghosts, false);
     ranks->table_is_current = true;
     return QUERN_OK;
 }
 
 quern_result quern__ranks_find_entity(quern_ranks *ranks, uint64_t id, quern_entity *out_entity)
 {
-    const quern_result result = ranks->table_is_current ? QUERN_OK : build_table(ranks);
+    bool is_owned;
+    const quern_result result = ranks->table_is_current ? QUERN_OK : update_table(ranks);
     if (result != QUERN_OK) return result;
-    const quern_entity entity = known_place(ranks, id)->entity;
-    const bool is_there = !quern_entity_is_null(entity) && quern_entity_is_alive(ranks->world, entity);
-    *out_entity = is_there ? entity : quern_entity_null();
+    const ranks_known *place = known_place(ranks, id);
+    *out_entity = is_known(ranks, place, &is_owned) ? place->entity : quern_entity_null();
     return QUERN_OK;
 }
 

@@ -85,9 +85,9 @@ QUERN_API quern_result quern_ranks_alone_create(uint32_t rank_count, const quern
 /** Destroys the memory, after the ranks that use it. NULL is allowed. */
 QUERN_API void quern_ranks_alone_destroy(quern_ranks_alone *alone);
 
-/** Returns the transport of one of the ranks of one process. A transport of one rank for NULL or a rank that does not exist,
- * with a message. */
-QUERN_API quern_ranks_transport quern_ranks_alone_transport(quern_ranks_alone *alone, uint32_t rank);
+/** Stores the transport of one of the ranks of one process. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (there is no such rank). */
+QUERN_API quern_result quern_ranks_alone_transport(quern_ranks_alone *alone, uint32_t rank,
+                                                   quern_ranks_transport *out_transport);
 
 /* ---------------------------------------------------------------------------------------- definition */
 

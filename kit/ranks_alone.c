@@ -90,19 +90,20 @@ void quern_ranks_alone_destroy(quern_ranks_alone *alone)
                              sizeof *alone + alone->rank_count * sizeof(ranks_mailbox), 16);
 }
 
-quern_ranks_transport quern_ranks_alone_transport(quern_ranks_alone *alone, uint32_t rank)
+quern_result quern_ranks_alone_transport(quern_ranks_alone *alone, uint32_t rank,
+                                         quern_ranks_transport *out_transport)
 {
-    quern_ranks_transport transport = {.rank_count = 1};
-    if (alone == NULL || rank >= alone->rank_count) {
-        quern_error_set(alone == NULL ? QUERN_ERROR_NULL_ARGUMENT : QUERN_ERROR_INVALID_ARGUMENT,
-                        "quern_ranks_alone_transport: there is no rank %u: pass one that was created",
-                        (unsigned)rank);
-        return transport;
-    }
-    transport.rank = rank;
-    transport.rank_count = alone->rank_count;
-    transport.send = send;
-    transport.receive = receive;
-    transport.user_data = &alone->boxes[rank];
-    return transport;
+    if (alone == NULL || out_transport == NULL)
+        return quern__ranks_fail_null("quern_ranks_alone_transport",
+                                      alone == NULL ? "alone" : "out_transport");
+    if (rank >= alone->rank_count)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "quern_ranks_alone_transport: there is no rank %u: pass 0 to %u",
+                               (unsigned)rank, (unsigned)(alone->rank_count - 1));
+    *out_transport = (quern_ranks_transport){.rank = rank,
+                                             .rank_count = alone->rank_count,
+                                             .send = send,
+                                             .receive = receive,
+                                             .user_data = &alone->boxes[rank]};
+    return QUERN_OK;
 }

@@ -229,14 +229,17 @@ static quern_result open_ranks(ranks_run *run, const quern_ranks_transport *tran
     for (uint32_t i = 0; i < run->count; i++) {
         quern_ranks_setup *setup = &run->setups[i];
         setup->jobs = run->jobs;
-        setup->def = (quern_ranks_def){
-            .transport = transport != NULL ? *transport : quern_ranks_alone_transport(alone, i),
-            .folder = options->archives != NULL ? options->archives : options->restart,
-            .checkpoint_every = options->archives != NULL ? (uint32_t)options->every : 0,
-            .restart = options->restart != NULL,
-            .timeout_seconds = (double)options->timeout,
-            .balance_every = (uint32_t)options->balance,
-            .disable_balance = options->balance == 0};
+        setup->def =
+            (quern_ranks_def){.folder = options->archives != NULL ? options->archives : options->restart,
+                              .checkpoint_every = options->archives != NULL ? (uint32_t)options->every : 0,
+                              .restart = options->restart != NULL,
+                              .timeout_seconds = (double)options->timeout,
+                              .balance_every = (uint32_t)options->balance,
+                              .disable_balance = options->balance == 0};
+        if (transport != NULL)
+            setup->def.transport = *transport;
+        else
+            QUERN_TRY(quern_ranks_alone_transport(alone, i, &setup->def.transport));
         if (options->trace != NULL) {
             const quern_trace_def trace = {.track_count = 1 + (uint32_t)quern_jobs_thread_count(run->jobs)};
             QUERN_TRY(quern_trace_create(&trace, &setup->trace));

@@ -332,10 +332,10 @@ uint64_t program_hash(const program_draw *draw, const program_run *run, quern_ra
         must(quern_jobs_create(&(quern_jobs_def){.thread_count = run->thread_count}, &jobs));
     must(quern_ranks_alone_create(count, NULL, &alone));
     for (uint32_t i = 0; i < count; i++) {
-        const quern_ranks_def base = {.transport = quern_ranks_alone_transport(alone, i),
-                                      .folder = run->folder,
-                                      .checkpoint_every = run->folder != NULL ? 5 : 0,
-                                      .restart = run->restart};
+        quern_ranks_def base = {.folder = run->folder,
+                                .checkpoint_every = run->folder != NULL ? 5 : 0,
+                                .restart = run->restart};
+        must(quern_ranks_alone_transport(alone, i, &base.transport));
         program_open(&ranks[i], draw, &base, jobs);
         if (!run->restart) program_populate(&ranks[i]);
         list[i] = ranks[i].ranks;

@@ -87,7 +87,8 @@ static void open_party(party *p, uint64_t seed, uint32_t count, quern_ranks_def 
     tick_seconds = 0.5;
     must(quern_ranks_alone_create(count, NULL, &p->alone));
     for (uint32_t i = 0; i < count; i++) {
-        p->lines[i] = (line){.inner = quern_ranks_alone_transport(p->alone, i), .seed = seed + i};
+        p->lines[i] = (line){.seed = seed + i};
+        must(quern_ranks_alone_transport(p->alone, i, &p->lines[i].inner));
         base.transport = p->lines[i].inner;
         base.transport.send = send_on_line;
         base.transport.receive = receive_on_line;
@@ -270,7 +271,10 @@ Test(ranks, wrong_definitions_are_refused)
     cr_assert_eq(quern_ranks_start(NULL, NULL, NULL, 0), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_get_stats(NULL, NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
     quern_ranks_alone *alone;
+    quern_ranks_transport transport;
     cr_assert_eq(quern_ranks_alone_create(0, NULL, &alone), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern_ranks_alone_transport(s.alone, 2, &transport), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern_ranks_alone_transport(NULL, 0, &transport), QUERN_ERROR_NULL_ARGUMENT);
     close_small(&s);
 }
 
@@ -316,7 +320,7 @@ static pair open_pair(bool checks)
     for (uint32_t i = 0; i < 2; i++) {
         p.worlds[i] = open_small(1);
         quern_ranks_def def = def_of(&p.worlds[i]);
-        def.transport = quern_ranks_alone_transport(p.alone, i);
+        must(quern_ranks_alone_transport(p.alone, i, &def.transport));
         def.check_ghosts = checks;
         def.globals[0] = (quern_ranks_global){.kind = QUERN_RANKS_SUM, .component = p.worlds[i].number};
         must(quern_ranks_create(&def, &p.list[i]));
@@ -446,8 +450,8 @@ Test(ranks, without_memory_all_ranks_end_with_an_error)
         quern_result result = QUERN_OK;
         must(quern_ranks_alone_create(2, NULL, &p.alone));
         for (uint32_t i = 0; i < 2; i++) {
-            const quern_ranks_def base = {.transport = quern_ranks_alone_transport(p.alone, i),
-                                          .allocator = failing_allocator_interface(failing)};
+            quern_ranks_def base = {.allocator = failing_allocator_interface(failing)};
+            must(quern_ranks_alone_transport(p.alone, i, &base.transport));
             program_open(&p.ranks[i], &p.draw, &base, NULL);
             program_populate(&p.ranks[i]);
             p.list[i] = p.ranks[i].ranks;

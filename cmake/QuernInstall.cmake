@@ -15,7 +15,7 @@ install(
           COMPONENT runtime
           NAMELINK_COMPONENT dev)
 install(FILES ${quern_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern)
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py ${PROJECT_SOURCE_DIR}/scripts/quern_inspect.py
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py ${PROJECT_SOURCE_DIR}/scripts/merge_traces.py ${PROJECT_SOURCE_DIR}/scripts/quern_inspect.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
 
 # Scripts for debuggers. GDB loads the one beside the path of the shared library by itself.

@@ -16,8 +16,8 @@ enum {
     LIFE_FRAMES_MAX = 500
 };
 
-static const float frame_seconds = 1.0f / 60;
-static const float speed_min = 0.5f, speed_max = 3.0f; /* speed_max * frame_seconds < STEP_UNITS_MAX */
+static const float frame_seconds = 1.0f / FLOCK_FRAMES_PER_SECOND;
+static const float speed_min = 0.5f, speed_max = 3.0f;
 
 static const float align_gain = 4.0f;
 static const float centre_gain = 3.0f;
@@ -140,8 +140,8 @@ static const quern_component *components_of(const Flock *flock, quern_component 
 
 static void give_birth(quern_context *context, uint64_t parent, Place place, Motion motion, Life *life)
 {
-    Flock *flock = quern_context_user_data(context);
-    const Number number = {quern_random(parent, quern_context_frame_index(context) ^ 1ull << 63)};
+    const Flock *flock = quern_context_user_data(context);
+    const Number number = {quern_ranks_child_id(parent, quern_context_frame_index(context), 0)};
     const Motion away = {-motion.y, motion.x};
     life->energy /= 2;
     const Life of_child = {life->energy, 0};
@@ -149,7 +149,6 @@ static void give_birth(quern_context *context, uint64_t parent, Place place, Mot
     quern_component list[4];
     (void)quern_commands_create_with(quern_context_commands(context), components_of(flock, list), values, 4,
                                      NULL);
-    atomic_fetch_add_explicit(&flock->birth_count, 1, memory_order_relaxed);
 }
 
 static bool is_dead(uint64_t number, Life life)
@@ -161,7 +160,6 @@ static bool is_dead(uint64_t number, Life life)
 
 static void live(quern_context *context, const quern_view *view)
 {
-    Flock *flock = quern_context_user_data(context);
     const Number *numbers = QUERN_COLUMN(view, TERM_NUMBER, const Number);
     const Place *places = QUERN_COLUMN(view, TERM_PLACE, const Place);
     const Motion *motions = QUERN_COLUMN(view, TERM_MOTION, const Motion);
@@ -169,7 +167,6 @@ static void live(quern_context *context, const quern_view *view)
     for (uint32_t end = view->count, i = 0; i < end; i++) {
         if (is_dead(numbers[i].value, lives[i])) {
             QUERN_MUST(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
-            atomic_fetch_add_explicit(&flock->death_count, 1, memory_order_relaxed);
         } else if (lives[i].energy >= ENERGY_OF_PARENTS) {
             give_birth(context, numbers[i].value, places[i], motions[i], &lives[i]);
         }
@@ -190,11 +187,9 @@ static void register_types(Flock *flock)
     QUERN_MUST(QUERN_COMPONENT_REGISTER_FIELDS(flock->world, &flock->place, Place, x, y));
     QUERN_MUST(QUERN_COMPONENT_REGISTER_FIELDS(flock->world, &flock->motion, Motion, x, y));
     QUERN_MUST(QUERN_COMPONENT_REGISTER_FIELDS(flock->world, &flock->life, Life, energy, frames));
-    QUERN_MUST(
-        quern_component_register(flock->world, &(quern_component_def){.name = "Ghost"}, &flock->ghost));
 }
 
-/* Without a box, the grid covers the stripe and its ghosts, and its cells remain small. */
+/* Without a box, the grid covers the entities of the rank and its ghosts, and its cells remain small. */
 static void create_grid(Flock *flock)
 {
     const quern_grid_def def = {
@@ -206,7 +201,8 @@ static void create_grid(Flock *flock)
 /* Ghosts have no number, so the systems leave them out. */
 static void create_schedule(Flock *flock)
 {
-    const quern_schedule_def def = {.phases = {[PHASE_SENSE] = "sense", [PHASE_ACT] = "act"}};
+    const quern_schedule_def def = {.phases = {[PHASE_SENSE] = "sense", [PHASE_ACT] = "act"},
+                                    .trace = flock->trace};
     const quern_term number = quern_term_read(flock->number), place = quern_term_write(flock->place),
                      motion = quern_term_write(flock->motion), life = quern_term_write(flock->life);
     const quern_system_def systems[] = {
@@ -229,26 +225,18 @@ static void create_schedule(Flock *flock)
     QUERN_MUST(quern_schedule_compile(flock->schedule));
 }
 
-void flock_open(Flock *flock, const Field *field)
+void flock_open(Flock *flock, const Field *field, quern_trace *trace)
 {
     flock->field = *field;
-    atomic_init(&flock->birth_count, 0);
-    atomic_init(&flock->death_count, 0);
+    flock->trace = trace;
     QUERN_MUST(quern_world_create(NULL, &flock->world));
     register_types(flock);
     create_grid(flock);
     create_schedule(flock);
-    const quern_query_def agents = {
-        .terms = {quern_term_with(flock->number), quern_term_read(flock->place)}};
-    const quern_query_def ghosts = {.terms = {quern_term_with(flock->ghost)}};
-    QUERN_MUST(quern_query_create(flock->world, &agents, &flock->agents));
-    QUERN_MUST(quern_query_create(flock->world, &ghosts, &flock->ghosts));
 }
 
 void flock_close(Flock *flock)
 {
-    quern_query_destroy(flock->ghosts);
-    quern_query_destroy(flock->agents);
     quern_schedule_destroy(flock->schedule);
     quern_grid_destroy(flock->grid);
     quern_world_destroy(flock->world);
@@ -260,7 +248,7 @@ static uint64_t first_number(const Field *field, uint32_t index)
 }
 
 /* More agents are in the middle than at the edges, so equal stripes are not equal in cost. */
-Place flock_first_place(const Field *field, uint32_t index)
+static Place first_place(const Field *field, uint32_t index)
 {
     const uint64_t bits = quern_random(first_number(field, index), 1ull << 62);
     const uint64_t more = quern_random_mix(bits);
@@ -271,7 +259,7 @@ Place flock_first_place(const Field *field, uint32_t index)
 void flock_create_agent(const Flock *flock, uint32_t index)
 {
     const Number number = {first_number(&flock->field, index)};
-    const Place place = flock_first_place(&flock->field, index);
+    const Place place = first_place(&flock->field, index);
     const uint64_t bits = quern_random(number.value, 1ull << 61);
     const Motion motion = limit(quern_random_signed(bits), quern_random_signed(bits >> 32));
     const Life life = {(int32_t)quern_random_below(bits, ENERGY_OF_PARENTS),
@@ -279,14 +267,4 @@ void flock_create_agent(const Flock *flock, uint32_t index)
     const void *const values[] = {&number, &place, &motion, &life};
     quern_component list[4];
     QUERN_MUST(quern_entity_create_with(flock->world, components_of(flock, list), values, 4, NULL));
-}
-
-void flock_step(const Flock *flock, quern_jobs *jobs)
-{
-    QUERN_MUST(quern_schedule_run(flock->schedule, jobs, (double)frame_seconds));
-}
-
-uint64_t flock_hash(const Flock *flock)
-{
-    return quern_world_hash_by(flock->world, flock->number);
 }

@@ -3,17 +3,18 @@
 #ifndef RANKS_FLOCK_H
 #define RANKS_FLOCK_H
 
-/* The world of one rank: the agents of its stripe, and ghosts, which are copies of agents of adjacent stripes.
+/* The world of a flock: its types and systems. They are those of a flock in one world, except that systems which write name the
+ * number of an agent, which ghosts lack.
  *
  * What an agent does depends on its own values and on the set of the agents that it sees, and on nothing else: neither
- * on the order of agents, nor on handles, nor on the stripe that it is in. Sums over neighbours are therefore in whole
- * numbers, and random numbers come from the number of an agent and the frame. Lengths are in cells, which are as wide as
- * an agent can see. */
+ * on the order of agents, nor on handles. Sums over neighbours are therefore in whole numbers, and random numbers come
+ * from the number of an agent and the frame. Lengths are in cells, which are as wide as an agent can see. */
 
 #include <quern/kit/grid.h>
+#include <quern/kit/ranks.h>
 #include <quern/quern.h>
 
-#include <stdatomic.h>
+enum { FLOCK_FRAMES_PER_SECOND = 60 };
 
 /* Component "Number": the same for an agent in every world. */
 typedef struct Number {
@@ -41,33 +42,22 @@ typedef struct Field {
 typedef struct Flock {
     quern_world *world;
     quern_schedule *schedule;
+    quern_trace *trace;
     quern_grid *grid;
     quern_component number, place, motion, life;
-    quern_component ghost; /* tag; ghosts have only place and motion besides */
     quern_resource grid_resource;
-    quern_query *agents, *ghosts; /* agents: number, place */
     Field field;
-    atomic_uint_least64_t birth_count, death_count; /* of the agents here, so far */
 } Flock;
 
 /* Returns the field for that many agents. */
 Field field_for(uint64_t seed, uint32_t agent_count);
 
-/* Opens a world without agents. */
-void flock_open(Flock *flock, const Field *field);
+/* Opens a world without agents. trace, which may be NULL, records its frames. */
+void flock_open(Flock *flock, const Field *field, quern_trace *trace);
 
 void flock_close(Flock *flock);
 
-/* Returns the place that agent `index` of the beginning has. */
-Place flock_first_place(const Field *field, uint32_t index);
-
 /* Creates agent `index` of the beginning. */
 void flock_create_agent(const Flock *flock, uint32_t index);
-
-/* Runs a frame. */
-void flock_step(const Flock *flock, quern_jobs *jobs);
-
-/* Returns the hash of the agents here. The hashes of all ranks add up to that of one world with all agents. */
-uint64_t flock_hash(const Flock *flock);
 
 #endif

@@ -1927,6 +1927,10 @@ template <typename... T> struct writes_resource {
 /** Declares events that the system emits. */
 template <typename... T> struct emits {
 };
+/** Declares an event that the system emits by its handle, such as one that C registered. */
+struct emits_event {
+    quern_event event; /**< The event. */
+};
 /** Declares events that the system reads by context.each_event. */
 template <typename... T> struct reads_events {
 };
@@ -2077,6 +2081,10 @@ template <typename... T> quern_result apply(const emits<T...> &, quern_world *wo
     quern_result result = QUERN_OK;
     (void)((result = detail::add_event<T>(world, def), result == QUERN_OK) && ...);
     return result;
+}
+inline quern_result apply(const emits_event &option, quern_world *, quern_system_def *def)
+{
+    return detail::append(def->emits, option.event, "emits_event");
 }
 template <typename T> quern_result add_read_event(quern_world *world, quern_system_def *def)
 {

@@ -17,6 +17,7 @@ endif()
 set(quern_kit_headers
     include/quern/kit/angle.h include/quern/kit/background.h include/quern/kit/background.hpp include/quern/kit/grid.h include/quern/kit/grid.hpp include/quern/kit/json.h
     include/quern/kit/live.h include/quern/kit/live.hpp include/quern/kit/netplay.h include/quern/kit/random.h
+    include/quern/kit/ranks.h include/quern/kit/ranks.hpp include/quern/kit/ranks_main.h
     include/quern/kit/states.h include/quern/kit/states.hpp include/quern/kit/transform.h include/quern/kit/transform.hpp)
 if(TARGET quern_inspect)
   list(APPEND quern_kit_headers include/quern/inspect.h)
@@ -103,7 +104,7 @@ if(CMAKE_CXX_COMPILER)
     target_compile_definitions(cpp_${name}20 PRIVATE QUERN_CPP_EXCEPTIONS)
   endforeach()
   foreach(standard 17 20)
-    target_link_libraries(cpp_kit${standard} PRIVATE quern_background quern_grid quern_random quern_states quern_transform)
+    target_link_libraries(cpp_kit${standard} PRIVATE quern_background quern_grid quern_random quern_ranks quern_states quern_transform)
   endforeach()
   add_test(NAME cpp_grids_end_with_the_message COMMAND cpp_kit17 fail)
   set_tests_properties(cpp_grids_end_with_the_message

@@ -30,6 +30,7 @@ quern_add_page_test(kit_page_quotes_program quote docs/kit.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/transforms.c)
 quern_add_page_test(kit_page_quotes_prefab_json quote docs/kit.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/prefab_json.c)
+quern_add_page_test(machines_page_quotes_program quote docs/machines.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/ranks/flock_ranks.c)
 quern_add_page_test(passes_page_quotes_program quote docs/passes.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/explain.c)
 quern_add_page_test(profiling_page_quotes_program quote docs/profiling.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/profiling.c)
@@ -48,7 +49,7 @@ quern_add_quotes(quotes_example commands examples/pages/commands.c examples/comm
 quern_add_quotes(quotes_example entities examples/pages/entities.c examples/pages/required.c)
 quern_add_quotes(quotes_example events examples/pages/events.c examples/events.c)
 quern_add_quotes(quotes_example history examples/pages/history.c examples/delta.c examples/follow.c)
-quern_add_quotes(quotes_examples how examples/how examples/boids.c examples/jobs examples/rogue.c examples/server.c examples/stream)
+quern_add_quotes(quotes_examples how examples/how examples/boids.c examples/jobs examples/ranks examples/rogue.c examples/server.c examples/stream)
 foreach(peer bevy entt flecs unity)
   quern_add_quotes(quotes_idioms coming-from-${peer} examples/how/idioms.c)
 endforeach()
@@ -62,6 +63,7 @@ quern_add_quotes(quotes_example kit examples/pages/prefab_json.c examples/pages/
 quern_add_quotes(quotes_example living-code examples/live/sparks.c examples/live/host.c)
 quern_add_page_test(living-code_page_quotes_cpp quote_parts docs/living-code.md -DLANGUAGE=cpp
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/live/sparks.cpp)
+quern_add_quotes(quotes_example machines examples/ranks)
 quern_add_quotes(quotes_example prefabs examples/pages/prefabs.c examples/pages/slots.c
                 examples/keep/game/waves.c)
 quern_add_quotes(quotes_example profiling examples/pages/profiling.c examples/watch.c)

@@ -115,13 +115,18 @@ quern_add_program_test(lan quern_lan ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_l
 quern_add_program_test(server quern_server ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_server.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_server>)
 
+foreach(ranks 1 3)
+  quern_add_program_test(epidemic_${ranks} epidemic_alone epidemic_alone --households 500 --frames 60 --threads 2 --ranks ${ranks})
+  quern_expect(epidemic_${ranks} "1621 messages" "hash by id: 0x3014a0d628233392")
+endforeach()
+
 # The thread sanitizer knows no MPI.
 quern_add_program_test(ranks_alone ranks_alone ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_ranks.sh $<TARGET_FILE:ranks_alone>)
 if(TARGET ranks AND NOT QUERN_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME ranks COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_ranks.sh $<TARGET_FILE:ranks_alone>
-                              $<TARGET_FILE:ranks>)
+                              $<TARGET_FILE:ranks> $<TARGET_FILE:epidemic>)
   set_tests_properties(ranks PROPERTIES PROCESSORS 2)
-  quern_label_optimised(ranks ranks ranks_alone)
+  quern_label_optimised(ranks ranks ranks_alone epidemic)
   quern_guard_test(ranks)
 endif()
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* The C++ headers of the kit: grids, transforms, states and background work, against loops over all entities and against the C interface. */
+/* The C++ headers of the kit: grids, transforms, states, background work and ranks, against loops over all entities and against the C interface. */
 
 #include "expect.h"
 
 #include <quern/kit/background.hpp>
 #include <quern/kit/grid.hpp>
 #include <quern/kit/random.h>
+#include <quern/kit/ranks.hpp>
 #include <quern/kit/states.hpp>
 #include <quern/kit/transform.hpp>
 
@@ -358,6 +359,55 @@ void work_goes_on_in_the_background()
 
 } // namespace
 
+struct Number {
+    uint64_t value;
+};
+struct At {
+    float x, y;
+};
+struct Hits {
+    uint32_t count;
+};
+
+void ranks_send_messages()
+{
+    quern::app app(2);
+    quern_ranks_def def{};
+    def.id = app.component<Number>();
+    def.position = app.component<At>();
+    def.planar = true;
+    def.radius = 1;
+    def.globals[0].kind = QUERN_RANKS_SUM;
+    def.globals[0].component = app.component<Hits>();
+    def.globals[0].value = [](const void *hits) -> int64_t {
+        return static_cast<const Hits *>(hits)->count;
+    };
+    quern::ranks ranks(app, def);
+    const quern_component hits_of_entity = app.component<Hits>();
+    app.add(
+        "hit",
+        [&ranks, hits_of_entity](quern::context context, const Number &number, const Hits &hits) {
+            const Hits more{hits.count + 2};
+            quern_ranks_message message{};
+            message.verb = QUERN_RANKS_SET;
+            message.from = number.value;
+            message.to = 3 - number.value;
+            message.component = hits_of_entity;
+            message.value = &more;
+            EXPECT(ranks.send(context, message));
+        },
+        quern::sends_messages{ranks});
+    EXPECT(ranks.start(app, 1) == QUERN_OK);
+    for (uint64_t i = 1; i <= 2; i++)
+        if (ranks.creates(i)) app.create(Number{i}, At{0, 0}, Hits{0});
+    uint64_t hash = 0;
+    EXPECT(ranks.run(3, &hash) == QUERN_OK && ranks.frame() == 3 && ranks.state().globals[0] == 12);
+    EXPECT(hash == quern_world_hash_by(app, def.id) && ranks.count() == 1 && ranks.index() == 0);
+    quern_ranks_stats own{};
+    EXPECT(ranks.stats(&own, nullptr) == QUERN_OK && own.message_count == 6);
+    EXPECT(ranks.ghost().bits != 0 && ranks.resource().bits != 0);
+}
+
 int main(int argc, [[maybe_unused]] char **argv)
 {
     if (argc > 1) return search_undeclared();
@@ -368,5 +418,6 @@ int main(int argc, [[maybe_unused]] char **argv)
     transforms_place_children();
     systems_run_in_their_states();
     work_goes_on_in_the_background();
+    ranks_send_messages();
     std::puts("all kit work");
 }

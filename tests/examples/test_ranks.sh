@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# usage: test_ranks.sh ALONE [RANKS]
+# usage: test_ranks.sh ALONE [RANKS EPIDEMIC]
 #
-# The flock has one hash for every number of ranks and threads, with borders that move or stay, and after a restart.
-# ALONE has all ranks in one process. RANKS has them in processes of MPI; then a rank that dies is noticed by the
-# others, which stop in the same frame, and a restart goes on with the same hash.
+# The flock has one hash for every number of ranks and threads, with a division that changes or stays, and after a restart,
+# also on another number of ranks. ALONE has all ranks in one process. RANKS has them in processes of MPI; then a rank
+# that dies or hangs is noticed by the others, which stop in the same frame, and a restart goes on with the same hash.
+# EPIDEMIC is the epidemic over MPI.
 
 set -eu
 
@@ -39,13 +40,24 @@ if [ -z "$program" ]; then
         done
     done
     # shellcheck disable=SC2086
-    same "fixed borders" "$alone" $flock --ranks 4 --balance 0
+    same "fixed division" "$alone" $flock --ranks 4 --balance 0
     grep -q ' 0 crossed' "$folder/out" && { echo "no agent crossed a border"; exit 1; }
     "$alone" --agents 300 --frames 27 --ranks 4 --archives "$folder" --archive-every 10 >/dev/null
-    same "restart" "$alone" --frames 40 --ranks 4 --restart "$folder"
-    rm "$folder/rank-2-b.quern" # of frame 20: then frame 10 is the last of all
-    same "restart from the older archive" "$alone" --frames 40 --ranks 4 --restart "$folder"
-    grep -q ' 30 frames' "$folder/out" || { echo "the restart did not begin in frame 10"; exit 1; }
+    for ranks in 1 3 4 7; do
+        # shellcheck disable=SC2086
+        same "restart on $ranks ranks" "$alone" $flock --ranks "$ranks" --restart "$folder"
+        grep -q ' 20 frames' "$folder/out" || { echo "the restart did not begin in frame 20"; exit 1; }
+    done
+    # shellcheck disable=SC2086
+    same "traces" "$alone" $flock --ranks 3 --trace "$folder" --progress 15 2>"$folder/messages"
+    grep -q 'frame 30: .* frames per second, imbalance .* bytes per rank' "$folder/messages" ||
+        { echo "no progress is printed"; cat "$folder/messages"; exit 1; }
+    scripts=$(CDPATH='' cd -- "$(dirname -- "$0")/../../scripts" && pwd -P)
+    python3 -B "$scripts/merge_traces.py" "$folder/all.json" "$folder"/rank-?.json
+    for rank in 0 1 2; do
+        grep -q "\"name\": \"exchange\".*\"pid\": $rank" "$folder/all.json" ||
+            { echo "the merged trace has no exchange of rank $rank"; exit 1; }
+    done
     exit 0
 fi
 
@@ -59,14 +71,39 @@ for ranks in 1 2 3 4 8; do
     done
 done
 
-# A rank dies in frame 25. With recovery, mpirun lets the others end by themselves, and returns 0.
-# shellcheck disable=SC2086
-mpirun --oversubscribe --enable-recovery -n 4 "$program" $flock --archives "$folder" --archive-every 10 --die 2@25 \
-    --timeout 3 >"$folder/out" 2>"$folder/messages" || :
-for rank in 0 1 3; do
-    grep -q "rank $rank stops after frame 25: rank 2 did not answer" "$folder/messages" ||
-        { echo "rank $rank does not say that rank 2 is lost"; cat "$folder/messages"; exit 1; }
+# Wrong arguments are reported once.
+mpirun --oversubscribe -n 3 "$program" --agents none >"$folder/out" 2>&1 && { echo "wrong options succeed"; exit 1; }
+[ "$(grep -c "agents takes a whole number" "$folder/out")" = 1 ] ||
+    { echo "wrong options are not reported once"; cat "$folder/out"; exit 1; }
+
+# A rank dies in frame 25, or hangs. With recovery, mpirun lets the others end by themselves, and returns 0.
+for accident in die hang; do
+    rm -f "$folder"/*.quern
+    # shellcheck disable=SC2086
+    mpirun --oversubscribe --enable-recovery -n 4 "$program" $flock --archives "$folder" --archive-every 10 \
+        "--$accident" 2@25 --timeout 3 >"$folder/out" 2>"$folder/messages" || :
+    for rank in 0 1 3; do
+        grep -q "rank $rank stops in frame 25: rank 2 did not answer.*checkpoint of frame 20" "$folder/messages" ||
+            { echo "rank $rank does not say that rank 2 is lost"; cat "$folder/messages"; exit 1; }
+    done
+    [ ! -s "$folder/out" ] || { echo "the run has a result although a rank is lost"; exit 1; }
+    for ranks in 4 3; do
+        # shellcheck disable=SC2086
+        same "restart" mpirun --oversubscribe -n "$ranks" "$program" $flock --restart "$folder" --timeout 60
+        grep -q ' 20 frames' "$folder/out" || { echo "the restart did not begin in frame 20"; cat "$folder/out"; exit 1; }
+    done
 done
-[ ! -s "$folder/out" ] || { echo "the run has a result although a rank died"; exit 1; }
-same "restart" mpirun --oversubscribe -n 4 "$program" --frames 40 --restart "$folder"
-grep -q ' 20 frames' "$folder/out" || { echo "the restart did not begin in frame 20"; cat "$folder/out"; exit 1; }
+
+# A file that is cut off is refused by name, and all ranks end.
+head -c 2000 "$folder/rank-1-b.quern" >"$folder/rest" && mv "$folder/rest" "$folder/rank-1-b.quern"
+# shellcheck disable=SC2086
+mpirun --oversubscribe -n 4 "$program" $flock --restart "$folder" --timeout 60 >"$folder/out" 2>&1 &&
+    { echo "a truncated checkpoint is loaded"; exit 1; }
+grep -q "rank-1-b.quern' of the checkpoint of frame 20 is truncated" "$folder/out" ||
+    { echo "the truncated file is not named"; cat "$folder/out"; exit 1; }
+
+# An epidemic, with trees that move and messages to all ranks.
+wanted=0x3014a0d628233392
+for ranks in 1 3; do
+    same "epidemic on $ranks ranks" mpirun --oversubscribe -n "$ranks" "$3" --households 500 --frames 60 --threads 2 --timeout 60
+done

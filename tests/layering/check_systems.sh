@@ -5,14 +5,14 @@
 # check_systems.sh [TREE]: only core/platform asks for the operating system, calls it, or uses extensions of compilers.
 # Fails and prints the lines of other files of core/, sched/ and kit/ that name a macro of a system or compiler, include
 # a header that not every system has, call POSIX threads, or use an attribute, a builtin or inline assembly. The kit,
-# which does not include core/, may ask for the compiler, and has three files for systems, kit/live_posix.c,
-# kit/live_windows.c and kit/netplay_socket.c.
+# which does not include core/, may ask for the compiler, and has files for systems: kit/live_posix.c, kit/live_windows.c,
+# kit/netplay_socket.c, kit/ranks_posix.c, kit/ranks_windows.c, and kit/ranks_mpi.h, which is compiled with the program.
 set -eu
 
 root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
 cd "$root"
 
-files=$(find core sched kit -name '*.[ch]' 2>/dev/null | grep -Ev '^(core/platform/|kit/(live_(posix|windows)|netplay_socket)[.]c)' | sort) || true
+files=$(find core sched kit -name '*.[ch]' 2>/dev/null | grep -Ev '^(core/platform/|kit/((live|ranks)_(posix|windows)|netplay_socket)[.]c|kit/ranks_mpi[.]h)' | sort) || true
 [ -n "$files" ] || { echo "no sources found"; exit 1; }
 
 # Comments may name all of that.

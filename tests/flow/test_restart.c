@@ -418,7 +418,7 @@ Test(restart, every_failed_allocation_leaves_the_world_unchanged)
     for (uint64_t call = 1; !has_loaded; call++) {
         restart_open(&to, &allocator);
         const uint64_t hash = quern_world_hash(to.world);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         const quern_result result = restart_load(&to, points[5].bytes, points[5].size_bytes);
         has_loaded = result == QUERN_OK;
         failing_allocator_heal(memory);
@@ -451,7 +451,7 @@ Test(restart, every_failed_allocation_of_a_save_writes_nothing_wrong)
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint64_t call = 1; result != QUERN_OK; call++) {
         quern_byte_buffer bytes = {0};
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         result = quern_world_save(from.world, quern_sink_bytes(&bytes),
                                   &(quern_save_def){.schedules = {from.schedule}});
         failing_allocator_heal(memory);

@@ -396,23 +396,17 @@ Test(sets, a_set_without_memory_changes_nothing)
     cr_assert_eq(play(), 12u);
     for (uint32_t replaces = 0; replaces < 2; replaces++)
         for (uint64_t call = 1;; call++) {
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-            const quern_result result = replaces == 1 ? quern_schedule_replace_set(schedule, &def)
-                                                      : quern_schedule_add_set(schedule, &def);
-            failing_allocator_heal(memory);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(memory, call,
+                                    replaces == 1 ? quern_schedule_replace_set(schedule, &def)
+                                                  : quern_schedule_add_set(schedule, &def)))
+                break;
             cr_assert_eq(play(), 12u);
         }
     const quern_system c = add("c", 3, "new", 0);
     set_mode(1);
     for (uint64_t call = 1; call < 200; call++) { /* compiling */
         must(quern_schedule_replace_system(schedule, c, &(quern_system_def){.begin = idle_callback}));
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        const quern_result result = quern_schedule_compile(schedule);
-        failing_allocator_heal(memory);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(memory, call, quern_schedule_compile(schedule))) break;
         cr_assert_eq(play(), 12u);
     }
 }

@@ -137,7 +137,7 @@ static bool refuse(quern_jobs *jobs, uint64_t call, uint64_t expected, uint32_t 
 {
     open_failing(jobs != NULL ? 2 : 0);
     const uint64_t before = quern_world_hash(world);
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    failing_allocator_fail_at(memory, call);
     const quern_result result = quern_schedule_run(schedule, jobs, 0);
     const bool is_done = failing_allocator_failed_count(memory) == 0;
     failing_allocator_heal(memory);
@@ -195,7 +195,7 @@ Test(view_commands, record_nothing_when_out_of_memory, .timeout = 600)
         quern_commands *commands = quern_world_commands(world);
         quern_query_iterator it = quern_query_iterate(query);
         cr_assert(quern_query_next(&it));
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         const quern_result result =
             quern_commands_set_view_values(commands, &it.view, NULL, components[LARGE], values);
         const bool is_done = failing_allocator_failed_count(memory) == failed_count;

@@ -648,11 +648,7 @@ Test(reserve, failed_allocations_are_reported_and_change_nothing)
     const uint64_t hash = quern_world_hash(world);
     uint64_t n = 1;
     for (bool has_failed = true; has_failed; n++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
-        const quern_result result = quern_world_reserve(world, &def);
-        failing_allocator_heal(memory);
-        has_failed = result != QUERN_OK;
-        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
+        has_failed = runs_out_of_memory(memory, n, quern_world_reserve(world, &def));
         cr_assert_eq(quern_world_hash(world), hash);
         assert_valid(world);
     }

@@ -586,7 +586,7 @@ Test(redefine_layout, without_memory_nothing_changes)
     const uint64_t hash = quern_world_hash(world);
     uint64_t n = 0;
     for (quern_result result = QUERN_ERROR_OUT_OF_MEMORY; result != QUERN_OK;) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + ++n);
+        failing_allocator_fail_at(memory, ++n);
         result = quern_component_redefine(world, unit, &def, &renamed, NULL);
         failing_allocator_heal(memory);
         assert_valid(world);

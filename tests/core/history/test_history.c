@@ -193,7 +193,7 @@ Test(history, a_failed_creation_leaves_no_change_tracking)
         many_open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
         many_change(1, 80);
         setup_entity_with(many_it.world, &many_it.wide, 1);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + ++n);
+        failing_allocator_fail_at(allocator, ++n);
         result = quern_history_create(many_it.world, NULL, &many_it.history);
         failing_allocator_heal(allocator);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
@@ -216,22 +216,17 @@ Test(history, without_memory_world_and_history_are_unchanged)
     quern_history_def def = {.frame_count = MANY_KEPT, .allocator = interface};
     uint64_t failed_count = 0;
     for (;; failed_count++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1 + failed_count);
-        const quern_result result = quern_history_create(many_it.world, &def, &many_it.history);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(allocator, 1 + failed_count,
+                                quern_history_create(many_it.world, &def, &many_it.history)))
+            break;
     }
     cr_assert(failed_count > 3);
     uint64_t hashes[8];
     for (uint64_t frame = 0; frame < 8; frame++) {
         hashes[frame] = many_hash();
         for (uint64_t call = 1;; call++) {
-            failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-            const quern_result result = quern_history_save(many_it.history, frame, NULL);
-            failing_allocator_heal(allocator);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(allocator, call, quern_history_save(many_it.history, frame, NULL)))
+                break;
             cr_assert_eq(many_hash(), hashes[frame]);
             failed_count++;
         }
@@ -240,11 +235,8 @@ Test(history, without_memory_world_and_history_are_unchanged)
     for (uint64_t frame = 7; frame >= 2; frame--) {
         const uint64_t before = many_hash();
         for (uint64_t call = 1;; call++) {
-            failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-            const quern_result result = quern_history_restore(many_it.history, frame, NULL);
-            failing_allocator_heal(allocator);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(allocator, call, quern_history_restore(many_it.history, frame, NULL)))
+                break;
             cr_assert_eq(many_hash(), before);
             failed_count++;
         }
@@ -272,12 +264,8 @@ Test(history, without_memory_for_rows_the_world_is_unchanged)
     must(quern_entity_destroy_matching(many_it.all, NULL));
     must(quern_world_trim(many_it.world));
     const uint64_t emptied = many_hash();
-    for (uint64_t call = 1;; call++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-        const quern_result result = quern_history_restore(many_it.history, 0, NULL);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+    for (uint64_t call = 1;
+         runs_out_of_memory(allocator, call, quern_history_restore(many_it.history, 0, NULL)); call++) {
         cr_assert_eq(many_hash(), emptied);
         must(quern_world_trim(many_it.world));
         failed_count++;
@@ -621,7 +609,7 @@ Test(history_edges, saves_without_memory_change_nothing)
     quern_result result;
     uint32_t failures = 0;
     do {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + failures);
+        failing_allocator_fail_at(memory, 1 + failures);
         result = quern_history_save(history, 0, NULL);
         failing_allocator_heal(memory);
         cr_assert_eq(quern_world_hash(world), hash);
@@ -650,7 +638,7 @@ Test(history_edges, restores_without_memory_change_nothing)
         must(quern_entity_unrelate(world, entities[0], likes));
         must(quern_world_trim(world));
         const uint64_t hash = quern_world_hash(world);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + failures);
+        failing_allocator_fail_at(memory, 1 + failures);
         result = quern_history_restore(history, 1, NULL);
         failing_allocator_heal(memory);
         cr_assert_eq(quern_world_hash(world), result == QUERN_OK ? saved : hash);

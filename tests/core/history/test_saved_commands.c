@@ -232,7 +232,7 @@ Test(saved_commands, commands_of_a_failed_frame_are_restored)
         must(quern_schedule_add_system(schedule, &def, &system));
         must(quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedule}},
                                   &many_it.history));
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
+        failing_allocator_fail_at(allocator, n);
         (void)quern_schedule_run(schedule, NULL, 0.1);
         failing_allocator_heal(allocator);
         const uint64_t kept = quern_schedule_kept_command_count(schedule);
@@ -299,11 +299,7 @@ Test(saved_commands, waiting_events_with_hooks_are_restored)
     cr_assert(seen > 0 && seen < EMITTED);
     for (uint64_t n = 1;; n++) {
         const uint64_t live_count = tracked_live_count(&many_it.counts);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
-        const quern_result result = quern_history_save(many_it.history, 0, NULL);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(allocator, n, quern_history_save(many_it.history, 0, NULL))) break;
         cr_assert_eq(tracked_live_count(&many_it.counts), live_count);
     }
     for (uint32_t turn = 0; turn < 3; turn++) {
@@ -544,23 +540,15 @@ Test(saved_commands, without_memory_commands_are_unchanged)
     many_open_history(&interface);
     record(7, 1200);
     keep_created();
-    for (uint64_t n = 1;; n++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
-        const quern_result result = quern_history_save(many_it.history, 0, NULL);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+    for (uint64_t n = 1; runs_out_of_memory(allocator, n, quern_history_save(many_it.history, 0, NULL));
+         n++) {
         failed_count++;
     }
     cr_assert(failed_count > 1);
     const uint64_t expected = finish(8);
     for (uint64_t n = 1;; n++) {
         record(9, 100);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
-        const quern_result result = quern_history_restore(many_it.history, 0, NULL);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(allocator, n, quern_history_restore(many_it.history, 0, NULL))) break;
         must(quern_world_flush(many_it.world)); /* the waiting commands still exist */
         created_count = 0;
         (void)many_hash();

@@ -479,9 +479,9 @@ Test(relate_commands, commands_without_memory_are_retained_and_change_nothing, .
         record_much(living, 0);
         const uint64_t before = quern_world_hash(world);
         if (failing > 0)
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failing);
+            failing_allocator_fail_at(memory, failing);
         else
-            failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+            failing_allocator_fail_from(memory, 1);
         const quern_result result = quern_world_flush(world);
         failed_count = failing_allocator_failed_count(memory);
         failing_allocator_heal(memory);

@@ -177,7 +177,7 @@ Test(prefab_edges, spawns_without_memory_leave_no_edge)
     const uint64_t hash = quern_world_hash(world), edge_count = stats_of_world(world).edge_count;
     quern_result result;
     do {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + failures);
+        failing_allocator_fail_at(memory, 1 + failures);
         result = quern_prefab_spawn_many(world, prefab, MANY, NULL, NULL, made);
         failing_allocator_heal(memory);
         assert_valid(world);

@@ -725,7 +725,7 @@ Test(removed, without_memory_the_copies_stay_as_they_were)
     const uint32_t rows = copies.block_rows, part = 2 * rows + 7;
     uint32_t failed_count = 0;
     for (bool is_done = false; !is_done; failed_count += !is_done) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1);
+        failing_allocator_fail_at(memory, 1);
         is_done = quern__removed_reserve(&copies, &allocator, 1, part);
         failing_allocator_heal(memory);
         cr_assert(quern__removed_reserve_total(&copies, &allocator, rows * (failed_count + 1)));
@@ -735,7 +735,7 @@ Test(removed, without_memory_the_copies_stay_as_they_were)
     copy_rows(part - 5, 5, true);
     copy_rows(0, part - 5, true);
     for (uint64_t n = 1;; n++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        failing_allocator_fail_at(memory, n);
         const uint64_t outstanding_bytes = failing_allocator_outstanding_bytes(memory);
         const bool is_done = quern__removed_sort(&copies, &allocator);
         failing_allocator_heal(memory);

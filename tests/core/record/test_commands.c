@@ -534,7 +534,7 @@ static uint32_t recorded_count, refused_count;
 
 static void record_until_no_memory(quern_context *context)
 {
-    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 6);
+    failing_allocator_fail_from(memory, 6);
     for (uint32_t i = 0; i < 3000; i++) {
         tracked value;
         tracked_construct(&value, i, &counts);
@@ -576,7 +576,7 @@ static void create_all_there_can_be(quern_context *context)
     must(quern_commands_create_many(commands, &tracked_component, NULL, 1, 1, NULL));
     uint64_t bytes = failing_allocator_outstanding_bytes(memory);
     for (uint32_t i = 1; i < 3; i++) { /* the maximum, and a little less */
-        failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 40);
+        failing_allocator_fail_from(memory, 40);
         must_refuse(OUT_OF_MEMORY, NULL,
                     quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES - i, NULL));
         failing_allocator_heal(memory);

@@ -206,11 +206,7 @@ Test(cascade, out_of_memory_changes_nothing)
     for (;;) {
         cr_assert_eq(quern_world_trim(world), QUERN_OK);
         const uint64_t hash = quern_world_hash(world);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + failures);
-        const quern_result result = quern_entity_destroy(world, tree[0]);
-        failing_allocator_heal(memory);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(memory, 1 + failures, quern_entity_destroy(world, tree[0]))) break;
         cr_assert_eq(quern_world_hash(world), hash);
         assert_valid(world);
         failures++;

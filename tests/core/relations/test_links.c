@@ -247,7 +247,7 @@ Test(links, failed_page_allocation_changes_nothing)
     for (uint32_t i = 1; i < QUERN__LINK_BLOCK_PAGES; i++) /* the next page needs a block */
         cr_assert(quern__links_reserve(&links, &allocator, i * QUERN__LINK_PAGE_SLOTS));
     for (uint32_t lacking = 1; lacking <= 2; lacking++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + lacking);
+        failing_allocator_fail_at(memory, lacking);
         cr_assert_eq(quern__links_reserve(&links, &allocator, lacking * 100 * FAR), false);
         failing_allocator_heal(memory);
         cr_assert_eq(links.held_count, (uint32_t)QUERN__LINK_BLOCK_PAGES);
@@ -394,7 +394,7 @@ Test(link_log, failed_change_is_reverted_with_all_before_it)
         const uint64_t failed_before = failing_allocator_failed_count(memory);
         quern__link_log_release(&storage->relations->log, &storage->allocator);
         quern__names_trim(storage->names, &storage->allocator);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + skipped);
+        failing_allocator_fail_at(memory, 1 + skipped);
         const quern_result result = change_at_random(1);
         failing_allocator_heal(memory);
         failed = failing_allocator_failed_count(memory) - failed_before;

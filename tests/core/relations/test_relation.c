@@ -321,7 +321,7 @@ Test(relation_calls, validation_finds_each_kind_of_damage)
         for (uint32_t i_ = 1; result_ != QUERN_OK; i_++) {                                 \
             cr_assert_eq(quern_world_trim(world), QUERN_OK);                               \
             const uint64_t hash_ = quern_world_hash(world);                                \
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + i_);  \
+            failing_allocator_fail_at(memory, i_);                                         \
             result_ = (call);                                                              \
             failing_allocator_heal(memory);                                                \
             if (result_ == QUERN_OK) continue;                                             \

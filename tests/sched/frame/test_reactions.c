@@ -436,8 +436,7 @@ static bool play_with_failure(uint64_t failing_call, quern_jobs *jobs)
     def.terms[0] = quern_term_read(type);
     def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
     def.partial_bytes = 8;
-    const uint64_t start = failing_allocator_call_count(memory);
-    failing_allocator_fail_at(memory, start + failing_call);
+    failing_allocator_fail_at(memory, failing_call);
     quern_system first, second;
     while (quern_schedule_add_system(schedule, &def, &first) == QUERN_ERROR_OUT_OF_MEMORY)
         ;

@@ -362,7 +362,7 @@ Test(scratch, scratch_is_freed_when_callback_returns)
 
 static void ask_without_memory(quern_context *context, const quern_view *view)
 {
-    failing_allocator_fail_from(memory, 0);
+    failing_allocator_fail_from(memory, 1);
     wrong_count += QUERN_COLUMN(view, 0, Place) != NULL;
     wrong_count += quern_view_up(view, 0) != NULL;
     wrong_count += quern_context_lookup(context, view->entities[0], place) != NULL;

@@ -460,7 +460,7 @@ Test(submit_loop_refused, without_memory_nothing_is_submitted_or_the_loop_runs)
     quern_jobs *jobs;
     cr_assert_eq(quern_jobs_create(&pool, &jobs), QUERN_OK);
     items *of = open_items(jobs);
-    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    failing_allocator_fail_from(memory, 1);
     quern_loop_def def = loop_of(of, 1000, 1);
     def.priority = QUERN_PRIORITY_LOW; /* has to wait in a queue */
     must_refuse(OUT_OF_MEMORY, NULL, quern_jobs_submit_loop(jobs, &def));

@@ -4,6 +4,7 @@
 /* Sets of systems: their order, condition and switch; and systems that run in every n-th frame. */
 
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/fixture.h"
 
 #include <quern/archive.h>
@@ -165,6 +166,7 @@ Test(sets, names_must_be_known_and_unique)
 
 Test(sets, their_number_and_that_of_ordered_pairs_have_limits)
 {
+    runs_on_one_thread();
     enum { MANY = 1500 };
     char name[32];
     quern_set_def many = {.name = "many"};

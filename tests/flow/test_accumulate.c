@@ -278,7 +278,6 @@ Test(accumulate, values_are_combined_last_and_reach_new_entities)
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
     cr_assert_eq(((const score *)quern_view_read(&it.view, 0))->sum, 37);
-    quern_query_destroy(query);
 }
 
 static quern_entity stale;
@@ -632,7 +631,6 @@ Test(accumulate, worlds_and_parallel_queries_accumulate_too)
     quern_flush_stats stats;
     must(quern_world_get_flush_stats(world, &stats));
     cr_assert_eq(stats.command_count, 2u);
-    quern_query_destroy(query);
 }
 
 static quern_commands *kept;

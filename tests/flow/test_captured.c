@@ -363,7 +363,6 @@ Test(captured, misuse_within_a_frame_names_it)
     refused_count = 0;
     must_run(outer, NULL);
     cr_assert_eq(refused_count, 3);
-    quern_schedule_destroy(outer);
 }
 
 static quern_frame_capture *outer_capture;
@@ -399,7 +398,6 @@ Test(captured, capture_is_used_by_one_frame_at_a_time)
     }
     cr_assert_eq(refused_count, 2);
     quern_frame_capture_destroy(outer_capture);
-    quern_schedule_destroy(outer);
 }
 
 Test(captured, creating_and_forecasting_fail_without_side_effects)

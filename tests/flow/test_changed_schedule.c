@@ -192,7 +192,6 @@ Test(changed_schedule, an_exclusive_system_may_change_another_schedule)
     cr_assert_eq(quern_schedule_system_count(second), 0u);
     must_run(second, NULL);
     cr_assert_eq(value_of(number, 0), 1u);
-    quern_schedule_destroy(second);
 }
 
 /* ---------------------------------------------------------------------------------------- replacing */

@@ -475,7 +475,6 @@ Test(enable_many, only_successful_call_passes_change_filters)
     cr_assert_not(has_changed(changed));
     must(quern_entity_set_component_enabled_many(world, list, ENTITIES - 1, size, false));
     cr_assert(has_changed(changed));
-    quern_query_destroy(changed);
 }
 
 /* ------------------------------------------------------------------------------------------- refusals */

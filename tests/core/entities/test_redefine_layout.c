@@ -335,7 +335,6 @@ Test(redefine_layout, pending_changes_and_old_values_of_reactions_are_converted)
     cr_assert_eq(removed_sum, 3000);
     cr_assert_eq(set_sum, 300);
     cr_assert_eq(old_sum, 3000);
-    quern_schedule_destroy(schedule);
 }
 
 Test(redefine_layout, a_history_drops_its_frames_and_goes_on)
@@ -596,7 +595,6 @@ Test(redefine_layout, without_memory_nothing_changes)
     }
     cr_assert_gt(n, 10);
     must(quern_schedule_run(schedule, NULL, 0));
-    quern_schedule_destroy(schedule);
 }
 
 Test(redefine_layout, objects_that_know_the_old_layout_refuse_to_go_on)

@@ -553,7 +553,6 @@ Test(entity_names, bulk_unrelate_moves_names_or_changes_nothing)
     assert_found("y", y);
     assert_found("z", other);
     assert_valid(world);
-    quern_query_destroy(query);
 }
 
 Test(entity_names, commands_that_destroy_free_names_too)

@@ -346,7 +346,6 @@ Test(target, systems_with_target_terms_have_restrictions)
     system = setup_system(schedule, &def);
     must_refuse(PROVISIONAL_ENTITY, world,
                 quern_schedule_set_target(schedule, system, entity_provisional(1)));
-    quern_schedule_destroy(schedule);
 }
 
 static _Atomic uint64_t sum;

@@ -201,7 +201,6 @@ Test(commands, provisional_handle_of_another_callback_or_view_is_refused)
     must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_gt(stats.view_count, 2u, "the test needs several views");
     cr_assert_eq(stats.command_count, 1u + stats.view_count);
-    quern_schedule_destroy(schedule);
 }
 
 /* ------------------------------------------------------------------------------------- wrong handles */
@@ -378,7 +377,6 @@ Test(commands, create_with_accepts_the_maximum_number_of_components)
             cr_assert_eq(numbers[i], 0x0123456789ABCDEFu);
     }
     cr_assert_eq(quern_query_count(query), 20u);
-    quern_query_destroy(query);
 }
 
 /* -------------------------------------------------------------------------------------- long streams */

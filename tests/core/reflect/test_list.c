@@ -528,7 +528,6 @@ Test(list_pages, queries_that_exist_throughout_are_listed_once_in_order)
         if (seed % 20 == 0) destroy_queries();
     }
     destroy_queries();
-    quern_schedule_destroy(schedule);
 }
 
 Test(list_pages, queries_are_numbered_anew_before_numbers_end)

@@ -145,7 +145,6 @@ Test(context, recorder_is_refused_to_next_callback_until_it_asks_for_it)
     setup_system(schedule, &second);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
-    quern_schedule_destroy(schedule);
 }
 
 /* ------------------------------------------------------------------------------- on another thread */
@@ -174,7 +173,6 @@ Test(context, context_used_on_another_thread_is_reported)
     make_system(schedule, "lender", NULL, .begin = lend_to_thread, .user_data = &reports);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
-    quern_schedule_destroy(schedule);
 }
 
 /* -------------------------------------------------------------------------------- after workers were added */
@@ -252,7 +250,6 @@ Test(context, context_of_parallel_query_is_reported_after_query_with_more_worker
     cr_assert_eq(kept_context, context);
     cr_assert_eq(kept_commands, commands);
     quern_jobs_destroy(jobs);
-    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------------- relations */
@@ -530,7 +527,6 @@ Test(provisional, handle_of_another_system_is_found)
     setup_system(pair, &second);
     must_run(pair, NULL);
     assert_found("system 'second' gave 'plain'");
-    quern_schedule_destroy(pair);
 }
 
 /* Values that are not reported: described, described as a number, in memory that cannot hold a handle, or

@@ -219,7 +219,6 @@ Test(scratch, parallel_queries_write_scratch)
         cr_assert_eq(quern_world_hash(world), hash_before);
         quern_jobs_destroy(jobs);
     }
-    quern_query_destroy(query);
 }
 
 static void fill_wrongly(quern_context *context, const quern_view *view)
@@ -255,7 +254,6 @@ Test(scratch, nested_iterations_write_scratch)
             cr_assert_eq(((const unsigned char *)places)[i], 0xA5);
     }
     cr_assert_eq(quern_world_hash(world), hash_before);
-    quern_query_destroy(query);
 }
 
 /* An iteration does not keep the memory of views that it has left. */
@@ -270,7 +268,6 @@ Test(scratch, iteration_frees_scratch_of_left_views)
         if (i == 0) first_bytes = bytes;
         cr_assert_leq(bytes, first_bytes);
     }
-    quern_query_destroy(query);
 }
 
 /* ----------------------------------------------------------------------------------- parallel loops */

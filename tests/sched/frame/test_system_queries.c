@@ -439,7 +439,6 @@ Test(system_queries, parallel_query_has_no_further_queries)
     quern_query *query =
         setup_query(world, &(quern_term){.component = place, .access = QUERN_ACCESS_READ}, 1);
     must_refuse(UNDECLARED_ACCESS, NULL, quern_query_parallel_for(query, NULL, refuse_in_parallel, NULL));
-    quern_query_destroy(query);
 }
 
 #define REFUSED(code, text, ...)                                                                      \

@@ -146,7 +146,6 @@ Test(up_frame, the_runs_of_a_chunk_share_a_partial_result)
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_gt(partial_calls, stats.view_count, "chunks with unselected rows give several views");
-    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------------- determinism */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
 
 /* Players of netplay that join, come and go: all machines agree, with each other and with a world that runs alone. */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
 
 #include "tests/kit/netplay_machines.h"
 #include "tests/support/failing_allocator.h"

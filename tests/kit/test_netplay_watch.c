@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
 
 /* What a game shows of a session of netplay: connections and events. Predictions by a function, and sessions with a key. */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
 
 #include "core/record/record.h"
 #include "tests/flow/flow_setup.h"

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/view_scene.h"
+#include "tests/support/effort.h"
 
 /* Commands for views that are applied later than recorded, to rows that have moved, or not at all: kept for lack of
  * memory, waiting between frames, saved in a history, refused. The single commands that they stand for define the
@@ -174,6 +175,7 @@ static void refuse_each(uint32_t threads, uint64_t step)
 
 Test(view_commands, are_kept_when_out_of_memory, .timeout = 600)
 {
+    runs_on_one_thread();
     refuse_each(0, 1);
 }
 

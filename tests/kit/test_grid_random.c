@@ -14,7 +14,7 @@
 /* Grids over clouds, clusters, lines and heaps. Results are compared with those of a naive search through all entities
  * at 1, 2, 3 and 8 threads. The naive search computes cells by their definition, so the order is compared as well. */
 
-enum { MOST = effort(12000, 12000, 5000), QUESTIONS = effort(60, 60, 12), HITS = 40 };
+enum { MOST = effort(12000, 6000, 5000), QUESTIONS = effort(60, 30, 12), HITS = 40 };
 
 typedef struct spot {
     float x, y, z;
@@ -347,6 +347,6 @@ Test(grid_random, sorting_gives_the_same_order_at_every_thread_count)
     static const uint32_t thread_counts[] = {1, 2, 3, 8};
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t kind = 0; kind < SHAPES; kind++)
-            compare(7 + i % 2, (shape)kind, i % 2 == 0, kind == HEAP ? effort(1900, 1900, 700) : MOST,
+            compare(7 + i % 2, (shape)kind, i % 2 == 0, kind == HEAP ? effort(1900, 1300, 700) : MOST,
                     thread_counts[i]);
 }

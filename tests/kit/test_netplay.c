@@ -5,6 +5,7 @@
 /* Netplay between machines in one process: inputs, silence, clocks and groups. */
 
 #include "tests/kit/netplay_machines.h"
+#include "tests/support/effort.h"
 
 #include <string.h>
 
@@ -351,6 +352,7 @@ static double play_with_inputs(uint32_t player_count, uint32_t input_bytes, uint
 /* With so much loss, inputs that are sent only some times are lost now and then. */
 Test(netplay, inputs_of_all_sizes_arrive, .timeout = 120)
 {
+    runs_on_one_thread();
     static const uint32_t sizes[] = {1, 2, 6, 7, 8, 9, 15, 16, 31, 63, 64};
     for (uint32_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (uint32_t changing = 0; changing <= sizes[i]; changing += (sizes[i] + 1) / 2)
@@ -360,6 +362,7 @@ Test(netplay, inputs_of_all_sizes_arrive, .timeout = 120)
 /* Bytes of packets, without the headers of UDP and IP. */
 Test(netplay, packets_are_small)
 {
+    runs_on_one_thread();
     const double most = 30000.0 / 60 / 7; /* 30 kB per second for each of eight players */
     const double idle = play_with_inputs(8, 8, 0, true, 5);
     const double pressing = play_with_inputs(8, 8, 0, false, 5);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/entities/bulk_scene.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/program.h"
 #include "tests/support/random.h"
@@ -9,7 +10,12 @@
 
 TestSuite(bulk_random, .init = open_bulk);
 
-enum { BATCH = 400, SEED_COUNT = 6, ROUND_COUNT = 250, COLUMN_BYTES = BATCH * MODEL_VALUE_BYTES };
+enum {
+    BATCH = 400,
+    SEED_COUNT = effort(6, 3, 3),
+    ROUND_COUNT = 250,
+    COLUMN_BYTES = BATCH * MODEL_VALUE_BYTES
+};
 
 static program run;
 

@@ -3,6 +3,7 @@
 
 #include "core/world/world_internal.h"
 #include "tests/core/entities/archetypes_scene.h"
+#include "tests/support/effort.h"
 #include "tests/support/program.h"
 #include "tests/support/random.h"
 
@@ -314,7 +315,7 @@ Test(empty_archetypes, failure_changes_nothing)
 
 /* ---------------------------------------------------------------------------------- random programs */
 
-enum { SEED_COUNT = 4, STEP_COUNT = 6000 };
+enum { SEED_COUNT = effort(4, 2, 2), STEP_COUNT = 6000 };
 
 static program run;
 

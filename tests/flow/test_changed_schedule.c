@@ -5,6 +5,7 @@
 
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/fixture.h"
 
 #include <quern/profile.h>
@@ -119,6 +120,7 @@ Test(changed_schedule, handles_of_removed_systems_are_refused)
 /* A name's slot has as many generations as fit into a handle, and then the name gets another slot. */
 Test(changed_schedule, handles_are_never_given_twice)
 {
+    runs_on_one_thread();
     const quern_system first = add_adder("name");
     quern_system last = first;
     for (uint32_t i = 0; i < (1u << QUERN__SYSTEM_INDEX_BITS) + 10; i++) {

@@ -9,7 +9,7 @@
 
 /* Trimming memory and removing empty archetypes must change nothing else. Also tests the statistics of archetypes. */
 
-TestSuite(empty_archetypes, .init = open_bare);
+TestSuite(empty_archetypes, .init = open_bare, .fini = close_valid_world);
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
 
@@ -25,7 +25,6 @@ Test(empty_archetypes, removes_empty_ones_and_keeps_the_order)
         cr_assert_eq(number_of(entities[i]), i);
         cr_assert(quern_entity_has(world, entities[i], tags[i]));
     }
-    close_bare();
 }
 
 Test(empty_archetypes, keeps_the_archetype_without_components)
@@ -38,7 +37,6 @@ Test(empty_archetypes, keeps_the_archetype_without_components)
     must_stay_valid(quern_entity_add(world, setup_entity(world), number, NULL));
     must_stay_valid(quern_world_remove_empty_archetypes(world, NULL));
     cr_assert_eq(stats().archetype_count, 2u);
-    close_bare();
 }
 
 Test(empty_archetypes, records_keep_their_rows)
@@ -56,7 +54,6 @@ Test(empty_archetypes, records_keep_their_rows)
     }
     for (uint32_t i = 0; i < CROWD; i += 7)
         cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
-    close_bare();
 }
 
 static void change_sets(uint32_t round)
@@ -86,7 +83,6 @@ Test(empty_archetypes, queries_stay_correct)
     close_queries(before);
     close_queries(between);
     close_queries(unused);
-    close_bare();
 }
 
 /* Destroys queries in an order that unlinks the first, the last and one in the middle of the list of queries. */
@@ -108,7 +104,6 @@ Test(empty_archetypes, destroyed_queries_are_not_updated)
     close_queries(first);
     change_sets(4);
     remove_empty();
-    close_bare();
 }
 
 Test(empty_archetypes, iterators_become_invalid_or_find_all)
@@ -128,7 +123,6 @@ Test(empty_archetypes, iterators_become_invalid_or_find_all)
     else
         cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
     quern_query_destroy(query);
-    close_bare();
 }
 
 /* Queries that have not checked the newest archetypes, some of which are removed: one with a rarest component, and one
@@ -157,7 +151,6 @@ Test(empty_archetypes, removing_needs_no_memory)
         quern_query_destroy(fresh);
         quern_query_destroy(queries[i]);
     }
-    close_bare();
 }
 
 /* Move plans are cached by source and listed by target. Each of the two archetypes may be removed. */
@@ -184,7 +177,6 @@ Test(empty_archetypes, moves_find_new_plans)
         must_stay_valid(quern_entity_destroy(world, other));
         if (round % 3 == 0) remove_empty();
     }
-    close_bare();
 }
 
 Test(empty_archetypes, bulk_calls_find_new_plans)
@@ -203,7 +195,6 @@ Test(empty_archetypes, bulk_calls_find_new_plans)
     for (uint32_t i = 0; i < TAG_COUNT; i++)
         cr_assert_eq(number_of(entities[i]), i);
     quern_query_destroy(query);
-    close_bare();
 }
 
 /* create_with caches its latest list of components with the archetype. */
@@ -224,7 +215,6 @@ Test(empty_archetypes, create_with_finds_a_new_archetype)
         remove_empty();
         create_with(tags[5], none, 3);
     }
-    close_bare();
 }
 
 Test(empty_archetypes, memory_of_archetypes_is_released)
@@ -247,7 +237,6 @@ Test(empty_archetypes, memory_of_archetypes_is_released)
         if (round == 0) after_first = left;
         cr_assert_leq(left, after_first, "memory grows from round to round");
     }
-    close_bare();
 }
 
 /* Creates more different sets than a world may have at a time. */
@@ -268,7 +257,6 @@ Test(empty_archetypes, archetype_limit_counts_existing_ones)
         cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
         if (set % 60000 == 0) remove_empty();
     }
-    close_bare();
 }
 
 Test(empty_archetypes, fails_without_a_world_or_in_a_frame)
@@ -282,7 +270,6 @@ Test(empty_archetypes, fails_without_a_world_or_in_a_frame)
     world->locked = false;
     cr_assert_eq(count, 77u);
     cr_assert_eq(remove_empty(), 2u);
-    close_bare();
 }
 
 /* Queries that have not matched all archetypes yet need memory for that. */
@@ -310,7 +297,6 @@ Test(empty_archetypes, failure_changes_nothing)
         must_stay_valid(quern_entity_destroy_many(world, entities + TAG_COUNT / 2, TAG_COUNT / 2));
         remove_empty();
     }
-    close_bare();
 }
 
 /* ---------------------------------------------------------------------------------- random programs */
@@ -347,14 +333,14 @@ static void run_program(uint64_t seed, failing_allocator *failing)
 
 Test(empty_archetypes, random_programs_agree_with_the_model)
 {
-    close_bare();
+    close_valid_world();
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         run_program(seed, NULL);
 }
 
 Test(empty_archetypes, failing_random_programs_agree_with_the_model, .timeout = 300)
 {
-    close_bare();
+    close_valid_world();
     for (uint64_t seed = 50; seed < 52; seed++) {
         failing_allocator *failing = failing_allocator_create();
         run_program(seed, failing);
@@ -366,8 +352,8 @@ Test(empty_archetypes, failing_random_programs_agree_with_the_model, .timeout = 
 
 /* Memory that quern_world_trim releases, and statistics of archetypes. */
 
-TestSuite(trim, .init = open_bare, .fini = close_bare);
-TestSuite(archetype_stats, .init = open_bare, .fini = close_bare);
+TestSuite(trim, .init = open_bare, .fini = close_valid_world);
+TestSuite(archetype_stats, .init = open_bare, .fini = close_valid_world);
 
 /* -------------------------------------------------------------------------------------------- trim */
 

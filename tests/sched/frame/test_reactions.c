@@ -10,6 +10,8 @@
 
 /* Reactions in schedules: what they are shown and when, their order and rounds, and what is refused. */
 
+TestSuite(reactions, .fini = close_valid_world);
+
 Test(reactions, rows_added_by_calls_are_shown_once_at_next_frame_begin)
 {
     open_world();
@@ -22,7 +24,6 @@ Test(reactions, rows_added_by_calls_are_shown_once_at_next_frame_begin)
     assert_shown(1, QUERN_REACT_ADDED, second, 2);
     frame();
     cr_assert_eq(list_count, 0);
-    close_valid_world();
 }
 
 static uint32_t count_when_second_phase_begins;
@@ -43,7 +44,6 @@ Test(reactions, rows_added_by_commands_are_shown_after_their_sync_point)
     cr_assert_eq(list_count, 1);
     cr_assert_eq(count_when_second_phase_begins, 1);
     cr_assert_eq(list[0].value, 7);
-    close_valid_world();
 }
 
 Test(reactions, rows_set_by_calls_and_commands_are_shown_but_not_view_writes)
@@ -66,7 +66,6 @@ Test(reactions, rows_set_by_calls_and_commands_are_shown_but_not_view_writes)
     must(quern_entity_add(world, entity, damage, &(uint64_t){1}));
     frame();
     cr_assert_eq(list_count, 0, "it does not look at the damage");
-    close_valid_world();
 }
 
 Test(reactions, row_that_was_added_and_set_is_shown_as_added)
@@ -78,7 +77,6 @@ Test(reactions, row_that_was_added_and_set_is_shown_as_added)
     frame();
     cr_assert_eq(list_count, 1);
     assert_shown(0, QUERN_REACT_ADDED, entity, 2);
-    close_valid_world();
 }
 
 Test(reactions, removed_rows_are_shown_with_old_values_before_added_rows)
@@ -98,7 +96,6 @@ Test(reactions, removed_rows_are_shown_with_old_values_before_added_rows)
     cr_assert_eq(list[3].kind, QUERN_REACT_ADDED);
     cr_assert(quern_entity_equal(list[2].entity, third) || quern_entity_equal(list[3].entity, third));
     cr_assert_not(quern_entity_is_alive(world, list[0].entity));
-    close_valid_world();
 }
 
 Test(reactions, rows_added_and_removed_between_rounds_are_not_shown)
@@ -108,7 +105,6 @@ Test(reactions, rows_added_and_removed_between_rounds_are_not_shown)
     must(quern_entity_destroy(world, with_health(1)));
     frame();
     cr_assert_eq(list_count, 0);
-    close_valid_world();
 }
 
 static void write_gone(quern_context *context, const quern_view *view)
@@ -126,7 +122,6 @@ Test(reactions, copies_of_removed_rows_are_read_only)
     must(quern_entity_destroy(world, entity));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_eq(reports.log_count, 1);
-    close_valid_world();
 }
 
 Test(reactions, present_rows_count_as_added_on_request)
@@ -139,7 +134,6 @@ Test(reactions, present_rows_count_as_added_on_request)
     cr_assert_eq(list_count, 1);
     assert_shown(0, QUERN_REACT_ADDED, entity, 1);
     cr_assert_str_eq(list[0].name, "present");
-    close_valid_world();
 }
 
 static uint64_t partial_sum;
@@ -225,12 +219,13 @@ Test(reactions, rows_that_were_added_may_read_upward)
     parallel_sum = 0;
     frame();
     cr_assert_eq(parallel_sum, 61);
-    close_valid_world();
 }
 
 /* Reactions in descriptions, profiles and traces; refused definitions; missing memory. */
 
 /* ------------------------------------------------------------------------- descriptions, profiles, traces */
+
+TestSuite(reactions_seen, .fini = close_valid_world);
 
 Test(reactions_seen, description_lists_reaction_segments_after_phases)
 {
@@ -250,7 +245,6 @@ Test(reactions_seen, description_lists_reaction_segments_after_phases)
     cr_assert_not_null(strstr(json, "\"reactions\":"), "%s", json);
     cr_assert_not_null(strstr(json, "\"max_rounds\":"), "%s", json);
     cr_assert_not_null(strstr(json, "\"reacts_to\":"), "%s", json);
-    close_valid_world();
 }
 
 Test(reactions_seen, description_without_reactions_omits_them)
@@ -258,7 +252,6 @@ Test(reactions_seen, description_without_reactions_omits_them)
     open_world();
     setup_reader(schedule, "read", health);
     cr_assert_null(strstr(described(schedule), "reaction"));
-    close_valid_world();
 }
 
 Test(reactions_seen, profile_has_times_and_trace_has_views_of_reactions)
@@ -307,7 +300,6 @@ Test(reactions_seen, capture_has_tasks_for_removed_and_for_added_rows)
     assert_shown(0, QUERN_REACT_REMOVED, entity, 1);
     quern_jobs_destroy(jobs);
     quern_frame_capture_destroy(capture);
-    close_valid_world();
 }
 
 /* ---------------------------------------------------------------------------------- refused definitions */
@@ -363,7 +355,6 @@ Test(reactions_seen, declarations_unfit_for_reactions_are_refused)
     def.terms[1] = quern_term_up_optional(damage, parent);
     def.terms[2] = quern_term_up_make(health, parent, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);
     setup_system(schedule, &def);
-    close_valid_world();
 }
 
 Test(reactions_seen, components_without_copy_hook_cannot_be_shown_as_removed)
@@ -376,7 +367,6 @@ Test(reactions_seen, components_without_copy_hook_cannot_be_shown_as_removed)
     must_not_add(&def, "'box'");
     def.terms[1] = quern_term_with(box);
     setup_system(schedule, &def);
-    close_valid_world();
 }
 
 Test(reactions_seen, reactions_are_ordered_among_themselves)
@@ -388,8 +378,6 @@ Test(reactions_seen, reactions_are_ordered_among_themselves)
     setup_system(schedule, &def);
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_ERROR_SCHEDULE_CONFLICT);
     assert_message_has("reactions run at sync points");
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 Test(reactions_seen, before_and_after_name_reactions_of_one_phase)
@@ -401,8 +389,6 @@ Test(reactions_seen, before_and_after_name_reactions_of_one_phase)
     def.before[0] = "watch";
     setup_system(schedule, &def);
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_ERROR_SCHEDULE_CONFLICT);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 /* ------------------------------------------------------------------------------------------ missing memory */
@@ -466,8 +452,7 @@ static bool play_with_failure(uint64_t failing_call, quern_jobs *jobs)
     cr_assert_eq(removed_count, 2 * COUNT);
     assert_valid(world);
     const bool has_failed = failing_allocator_failed_count(memory) > 0;
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
+    close_world();
     cr_assert_eq(tracked_live_count(&counts), 0);
     cr_assert_eq(atomic_load(&counts.broken_count), 0);
     failing_allocator_close(memory);
@@ -488,7 +473,7 @@ Test(reactions_seen, changes_are_shown_once_whatever_allocation_fails, .timeout 
 
 /* Old terms of systems: their columns, and wrong definitions. */
 
-TestSuite(reactions_old, .init = open_world);
+TestSuite(reactions_old, .init = open_world, .fini = close_valid_world);
 
 typedef struct seen_row {
     uint32_t kind;
@@ -546,7 +531,6 @@ Test(reactions_old, columns_are_old_in_views_of_set_rows_alone)
     expect_seen(0, QUERN_REACT_REMOVED, 0, UINT64_MAX);
     expect_seen(1, QUERN_REACT_SET, 13, 3); /* moved to the first row */
     expect_seen(2, QUERN_REACT_SET, 11, 1);
-    close_valid_world();
 }
 
 static void ask_wrongly(quern_context *context, const quern_view *view)
@@ -631,5 +615,4 @@ Test(reactions_old, wrong_definitions_are_refused)
     quern_query *query;
     must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &query_def, &query));
     cr_assert_not_null(strstr(quern_error_message(), "reactions"));
-    close_valid_world();
 }

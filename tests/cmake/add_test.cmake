@@ -25,8 +25,8 @@ set(quern_long_tests
     test_related_failure test_grid_random test_allocation_failure test_random_relations test_history_frames
     test_event_flow test_graph_nested test_levels test_reaction_memory grid swarm test_sync keep models)
 
-# Criterion reports success although a leak is found when the process ends. So tests also fail by the messages of
-# sanitizers.
+# A program may report success although a sanitizer reported an error in a process that it started. So tests also fail by
+# the messages of sanitizers.
 function(quern_guard_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${quern_test_environment}" TIMEOUT 600)
   if(QUERN_SANITIZE)

@@ -182,15 +182,21 @@ foreach(name hashes exported_symbols load_dll web_page)
 endforeach()
 
 # One placement of the data in memory is enough here. The thread sanitizer finds nothing on one thread. A profile is
-# gathered in one of 16 frames, so 20 passes are enough for one.
+# gathered in one of 16 frames, so 20 passes are enough for one. Sanitizers need fewer: passes are alike.
 set(quern_bench_choice --placements 1 --warm-up 1 --threads 1,2)
+set(quern_few_passes --repeat 1 --passes 20)
+set(quern_fewest_passes ${quern_few_passes})
+set(quern_profiled_entities 20000)
 if(QUERN_SANITIZE STREQUAL "thread")
   set(quern_bench_choice --placements 1 --warm-up 0 --threads 2)
 endif()
-set(quern_few_passes --repeat 1 --passes 20)
+if(QUERN_SANITIZE)
+  set(quern_fewest_passes --repeat 1 --passes 4)
+  set(quern_profiled_entities 2000)
+endif()
 quern_add_program_test(
   bench quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --entities 1000
-  ${quern_few_passes} ${quern_bench_choice})
+  ${quern_fewest_passes} ${quern_bench_choice})
 
 quern_add_program_test(
   bench_forecast quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --workload frame7 --entities 1000
@@ -198,13 +204,13 @@ quern_add_program_test(
 quern_expect(bench_forecast "limited by\n +1 " "\n +2 " "\n +4 " "\n +8 ")
 
 quern_add_program_test(
-  bench_profile quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --workload frame7 --entities 20000
+  bench_profile quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --workload frame7 --entities ${quern_profiled_entities}
   ${quern_few_passes} --threads 2 --profile --counters)
-quern_expect(bench_profile "Profile of frame7, 20000 entities, 2 threads, quern\nframe " "\nsum_bits " "\n1  ")
+quern_expect(bench_profile "Profile of frame7, ${quern_profiled_entities} entities, 2 threads, quern\nframe " "\nsum_bits " "\n1  ")
 
 quern_add_program_test(
   grid quern_bench_grid ${quern_test_launcher} $<TARGET_FILE:quern_bench_grid> --workload *_3x16_33 --entities 1000
-  ${quern_few_passes} --warm-up 0 --threads 1,2)
+  ${quern_fewest_passes} --warm-up 0 --threads 1,2)
 
 quern_add_program_test(own_bench quern_own_bench ${quern_test_launcher} $<TARGET_FILE:quern_own_bench> --entities
                        1000 --repeat 2 --threads 1,2 --frames)

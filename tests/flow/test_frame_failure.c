@@ -357,7 +357,7 @@ static bool run_frame(quern_jobs *jobs)
 static bool play_with_failure(uint64_t call, quern_jobs *jobs)
 {
     open_program(no_cut);
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    failing_allocator_fail_at(memory, call);
     bool failed = false;
     for (uint32_t frame = 0; frame < FRAMES; frame++) {
         bool fails_now = run_frame(jobs);
@@ -420,7 +420,7 @@ Test(frame_failure, program_continues_when_memory_is_available_again, .timeout =
     runs_on_one_thread();
     for (uint64_t call = 1; call < 200; call += 3) {
         open_program(no_cut);
-        failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_from(memory, call);
         for (uint32_t frame = 0; frame < FRAMES; frame++)
             run_frame(NULL);
         failing_allocator_heal(memory);
@@ -446,7 +446,7 @@ static void lose(quern_context *context)
     if (emits_too) cr_assert(quern_emit(emitter, &value));
     record_entity(commands);
     recorded_count = 1;
-    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    failing_allocator_fail_from(memory, 1);
     while (loses_commands && !quern_entity_is_null(record_entity(commands)))
         recorded_count++;
     while (!loses_commands && quern_emit(emitter, &value))
@@ -508,7 +508,7 @@ Test(frame_failure, building_a_schedule_fails_without_a_trace)
     bool reached = true;
     for (uint64_t call = 1; reached; call++) {
         open_world();
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         build_with_failure();
         reached = failing_allocator_failed_count(memory) > 0;
         failing_allocator_heal(memory);

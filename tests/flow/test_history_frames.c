@@ -92,12 +92,8 @@ static void run_straight(const quern_world_def *def, quern_jobs *jobs)
 static void run_failing_frame(quern_jobs *jobs, random_source *random)
 {
     const uint32_t most = 1u << random_below(random, 8);
-    failing_allocator_fail_at(memory,
-                              failing_allocator_call_count(memory) + 1 + random_below(random, most));
-    const quern_result result = flow_subject_run(&subject, jobs);
-    failing_allocator_heal(memory);
-    cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
-    failed_count += result != QUERN_OK;
+    const uint32_t n = 1 + random_below(random, most);
+    failed_count += runs_out_of_memory(memory, n, flow_subject_run(&subject, jobs));
 }
 
 /* Runs the same frames with random restores: of earlier and later frames, after several frames without a

@@ -192,7 +192,7 @@ static void run_at(uint32_t thread_count)
 Test(list_frames, frames_are_those_of_the_model_at_each_thread_count)
 {
     static const uint32_t thread_counts[] = {0, 1, 2, 3, 8};
-    for (uint32_t i = 0; i < sizeof thread_counts / sizeof *thread_counts; i++)
+    for (uint32_t i = LOOKS_FOR_RACES_ALONE ? 2 : 0; i < sizeof thread_counts / sizeof *thread_counts; i++)
         run_at(thread_counts[i]);
 }
 

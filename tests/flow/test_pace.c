@@ -516,7 +516,7 @@ enum { MANY = 1000 };
 /* Creates entities. From the third step on, all allocations fail. */
 static void create_many(quern_context *context)
 {
-    if (++begun_count == 3) failing_allocator_fail_from(memory, 0);
+    if (++begun_count == 3) failing_allocator_fail_from(memory, 1);
     for (uint32_t i = 0; i < MANY; i++)
         record_entity_with(quern_context_commands(context), &number, NULL, 1);
 }

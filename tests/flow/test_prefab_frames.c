@@ -421,7 +421,7 @@ Test(prefab_frames, failed_allocations_lose_nothing)
         open_scene(&it, &def);
         const quern_entity above = make(&it, 0);
         quern_commands *commands = quern_world_commands(it.world);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + nth);
+        failing_allocator_fail_at(allocator, nth);
         quern_result result = QUERN_OK;
         uint32_t spawned_count = 0;
         for (uint32_t i = 0; i < 600; i++) {

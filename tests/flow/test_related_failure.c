@@ -169,7 +169,7 @@ static uint64_t refuse_each(quern_result (*call)(void), uint32_t frame_count, ui
         open_nodes(thread_count);
         for (uint32_t i = 0; i < frame_count; i++)
             must(run_frame());
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + refused);
+        failing_allocator_fail_at(memory, refused);
         const quern_result result = call();
         const bool has_failed = failing_allocator_failed_count(memory) > 0;
         failing_allocator_heal(memory);

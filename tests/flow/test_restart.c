@@ -26,6 +26,8 @@ static void release_points(void)
         quern_byte_buffer_release(&points[i]);
 }
 
+TestSuite(restart, .fini = release_points);
+
 /* Plays all frames and saves before each, when changes between frames are pending. */
 static void play(uint32_t count, quern_jobs *jobs)
 {
@@ -64,7 +66,6 @@ Test(restart, every_frame_is_a_start_at_every_thread_count)
         go_on(frame, pool_threads[frame % POOL_COUNT]);
     for (uint32_t i = 0; i < POOL_COUNT; i++)
         go_on(FRAMES / 2, pool_threads[i]);
-    release_points();
 }
 
 Test(restart, archive_of_a_loaded_world_is_the_same)
@@ -80,7 +81,6 @@ Test(restart, archive_of_a_loaded_world_is_the_same)
     cr_assert_eq(quern_world_hash(to.world), hashes[6]);
     restart_close(&to);
     quern_byte_buffer_release(&again);
-    release_points();
 }
 
 Test(restart, archive_does_not_depend_on_threads)
@@ -95,7 +95,6 @@ Test(restart, archive_does_not_depend_on_threads)
         cr_assert_eq(points[i].size_bytes, kept[i].size_bytes, "frame %u", i);
     release_points();
     memcpy(points, kept, sizeof kept);
-    release_points();
 }
 
 /* Records commands between frames that move, create, destroy and relate entities. */
@@ -161,7 +160,6 @@ Test(restart, state_is_ignored_without_schedules)
     must(restart_run(&to, NULL));
     cr_assert_neq(quern_world_hash(to.world), hashes[6]);
     restart_close(&to);
-    release_points();
 }
 
 static uint64_t count_changed(quern_query *query)
@@ -186,7 +184,6 @@ Test(restart, filters_outside_of_the_schedules_see_everything_as_changed)
     cr_assert_eq(count_changed(query), quern_query_count(to.all));
     quern_query_destroy(query);
     restart_close(&to);
-    release_points();
 }
 
 /* ----------------------------------------------------------------------------------------- errors */
@@ -245,7 +242,6 @@ Test(restart, wrong_loads_are_rejected)
     must(load_point(1, &def));
     must_refuse(INVALID_ARGUMENT, to.world, load_point(1, &def));
     restart_close(&to);
-    release_points();
 }
 
 Test(restart, schedule_with_other_systems_is_rejected)
@@ -256,7 +252,6 @@ Test(restart, schedule_with_other_systems_is_rejected)
     const quern_load_def def = {.schedules = {to.schedule}};
     must_refuse(LAYOUT_MISMATCH, to.world, load_point(1, &def));
     restart_close(&to);
-    release_points();
 }
 
 Test(restart, archive_without_state_is_rejected)
@@ -298,7 +293,6 @@ Test(restart, another_order_of_types_is_rejected)
     cr_assert(strstr(quern_error_message(), "order") != NULL, "%s", quern_error_message());
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
-    release_points();
 }
 
 /* ----------------------------------------------------------------------------------------- damage */
@@ -339,7 +333,6 @@ Test(restart, forged_state_is_rejected_or_gives_a_valid_world, .timeout = 600)
     }
     restart_close(&to);
     free(bytes);
-    release_points();
 }
 
 /* The words of the last system, from its end: whether it is enabled and a hash, three times, its target and a version. Any hash
@@ -387,7 +380,6 @@ Test(restart, state_of_an_older_version_is_refused)
     cr_assert(is_refused);
     restart_close(&to);
     free(bytes);
-    release_points();
 }
 
 Test(restart, every_truncation_is_rejected)
@@ -406,7 +398,6 @@ Test(restart, every_truncation_is_rejected)
     must(restart_run(&to, NULL));
     cr_assert_eq(quern_world_hash(to.world), hashes[6]);
     restart_close(&to);
-    release_points();
 }
 
 Test(restart, every_failed_allocation_leaves_the_world_unchanged)
@@ -418,7 +409,7 @@ Test(restart, every_failed_allocation_leaves_the_world_unchanged)
     for (uint64_t call = 1; !has_loaded; call++) {
         restart_open(&to, &allocator);
         const uint64_t hash = quern_world_hash(to.world);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         const quern_result result = restart_load(&to, points[5].bytes, points[5].size_bytes);
         has_loaded = result == QUERN_OK;
         failing_allocator_heal(memory);
@@ -434,7 +425,6 @@ Test(restart, every_failed_allocation_leaves_the_world_unchanged)
         restart_close(&to);
     }
     failing_allocator_close(memory);
-    release_points();
 }
 
 Test(restart, every_failed_allocation_of_a_save_writes_nothing_wrong)
@@ -451,7 +441,7 @@ Test(restart, every_failed_allocation_of_a_save_writes_nothing_wrong)
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint64_t call = 1; result != QUERN_OK; call++) {
         quern_byte_buffer bytes = {0};
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         result = quern_world_save(from.world, quern_sink_bytes(&bytes),
                                   &(quern_save_def){.schedules = {from.schedule}});
         failing_allocator_heal(memory);

@@ -4,6 +4,7 @@
 /* Sets of systems: their order, condition and switch; and systems that run in every n-th frame. */
 
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/fixture.h"
 
 #include <quern/archive.h>
@@ -165,6 +166,7 @@ Test(sets, names_must_be_known_and_unique)
 
 Test(sets, their_number_and_that_of_ordered_pairs_have_limits)
 {
+    runs_on_one_thread();
     enum { MANY = 1500 };
     char name[32];
     quern_set_def many = {.name = "many"};
@@ -396,23 +398,17 @@ Test(sets, a_set_without_memory_changes_nothing)
     cr_assert_eq(play(), 12u);
     for (uint32_t replaces = 0; replaces < 2; replaces++)
         for (uint64_t call = 1;; call++) {
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-            const quern_result result = replaces == 1 ? quern_schedule_replace_set(schedule, &def)
-                                                      : quern_schedule_add_set(schedule, &def);
-            failing_allocator_heal(memory);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(memory, call,
+                                    replaces == 1 ? quern_schedule_replace_set(schedule, &def)
+                                                  : quern_schedule_add_set(schedule, &def)))
+                break;
             cr_assert_eq(play(), 12u);
         }
     const quern_system c = add("c", 3, "new", 0);
     set_mode(1);
     for (uint64_t call = 1; call < 200; call++) { /* compiling */
         must(quern_schedule_replace_system(schedule, c, &(quern_system_def){.begin = idle_callback}));
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        const quern_result result = quern_schedule_compile(schedule);
-        failing_allocator_heal(memory);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(memory, call, quern_schedule_compile(schedule))) break;
         cr_assert_eq(play(), 12u);
     }
 }

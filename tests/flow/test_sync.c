@@ -542,7 +542,7 @@ static void close_failing(void)
 static ending run_refused(quern_jobs *jobs, uint64_t call)
 {
     uint64_t before = quern_world_hash(world);
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    failing_allocator_fail_at(memory, call);
     quern_result result = quern_schedule_run(schedule, jobs, 0);
     if (failing_allocator_failed_count(memory) == 0) must(result);
     assert_valid(world);
@@ -629,7 +629,7 @@ static void record_and_refuse(quern_context *context)
         must(quern_commands_set(commands, known[i], number, &i));
     quern_entity created = record_entity_with(commands, &tag, NULL, 1);
     must(quern_commands_set(commands, known[3], links, &(link3){.targets = {created}}));
-    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    failing_allocator_fail_from(memory, 1);
 }
 
 static void keep_commands(void)

@@ -3,6 +3,7 @@
 /* Test labels: threaded, optimised */
 #include "core/storage/entity.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@
 enum {
     LEVEL_COUNT = 3 * QUERN__PAGE_RECORDS / 2,
     MAX_COUNT = 6 * QUERN__PAGE_RECORDS,
-    ROUND_COUNT = 4,
+    ROUND_COUNT = effort(4, 4, 2),
     COMMAND_COUNT = 300
 };
 

@@ -3,6 +3,7 @@
 /* Test labels: threaded, optimised */
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
+#include "tests/support/effort.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 
 /* Several worlds, schedules and pools in one process must not affect each other. */
 
-enum { FRAME_COUNT = 6, ENTITY_COUNT = 1500 };
+enum { FRAME_COUNT = effort(6, 6, 3), ENTITY_COUNT = 1500 };
 
 typedef struct program {
     flow_plan plan;

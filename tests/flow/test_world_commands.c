@@ -332,7 +332,7 @@ Test(parallel_commands, out_of_memory_loses_no_command, .timeout = 300)
     for (uint64_t call = 1;; call++) {
         scene it = open_scene(600);
         const uint64_t before = quern_world_hash(it.world);
-        failing_allocator_fail_at(it.memory, failing_allocator_call_count(it.memory) + call);
+        failing_allocator_fail_at(it.memory, call);
         quern_result result = quern_query_parallel_for(it.query, NULL, churn, &it);
         const bool has_failed = failing_allocator_failed_count(it.memory) > 0;
         failing_allocator_heal(it.memory);
@@ -586,7 +586,7 @@ Test(world_commands, out_of_memory_loses_no_recorded_command, .timeout = 120)
     for (uint64_t call = 1;; call++) {
         scene it = open_scene(50);
         const uint64_t before = quern_world_hash(it.world);
-        failing_allocator_fail_at(it.memory, failing_allocator_call_count(it.memory) + call);
+        failing_allocator_fail_at(it.memory, call);
         quern_commands *commands = quern_world_commands(it.world);
         uint64_t made_count = 0;
         for (uint64_t i = 0; i < 300 && commands != NULL; i++)
@@ -615,7 +615,7 @@ Test(world_commands, lost_command_is_reported_by_the_failing_flush)
     scene it = open_scene(50);
     quern_commands *commands = quern_world_commands(it.world);
     quern_entity made = record_entity_with(commands, &it.links, NULL, 1);
-    failing_allocator_fail_from(it.memory, failing_allocator_call_count(it.memory) + 1);
+    failing_allocator_fail_from(it.memory, 1);
     uint64_t made_count = 0;
     for (; !quern_entity_is_null(made); made_count++)
         made = record_entity_with(commands, &it.links, NULL, 1);

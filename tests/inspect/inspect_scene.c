@@ -104,6 +104,7 @@ void inspect_scene_close(inspect_scene *scene)
     quern_schedule_destroy(scene->schedule);
     quern_world_destroy(scene->world);
     quern_trace_destroy(scene->trace);
+    *scene = (inspect_scene){.world = NULL};
     inspect_scene_release_text();
 }
 

@@ -14,6 +14,13 @@
 
 static inspect_scene scene;
 
+static void close_scene(void)
+{
+    inspect_scene_close(&scene);
+}
+
+TestSuite(inspect, .fini = close_scene);
+
 static void run_frames(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -129,7 +136,6 @@ Test(inspect, lists_a_world)
     snprintf(hash, sizeof hash, "0x%016llx", (unsigned long long)quern_world_hash(scene.world));
     cr_assert_not_null(strstr(inspect_get(&scene, "hash", NULL), hash));
     cJSON_Delete(get("prefabs", NULL));
-    inspect_scene_close(&scene);
 }
 
 /* Pages of all kinds together list each entity once. */
@@ -165,7 +171,6 @@ Test(inspect, lists_entities_in_pages)
     json = get("sources", handle_text(scene.root));
     cr_assert_eq(list_size(json, "entities"), 1);
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 /* A page of sources goes on after the last one of the page before. Disabled entities are listed. */
@@ -191,7 +196,6 @@ Test(inspect, lists_sources_and_disabled_entities)
     json = get("entities", "query=!disabled%2C+Marker");
     cr_assert_eq(number(json, "count"), 0);
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, shows_one_entity)
@@ -208,7 +212,6 @@ Test(inspect, shows_one_entity)
     const cJSON *target = cJSON_GetArrayItem(cJSON_GetObjectItem(parent, "targets"), 0);
     cr_assert_str_eq(cJSON_GetObjectItem(target, "path")->valuestring, "arena");
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, edits_values)
@@ -237,7 +240,6 @@ Test(inspect, edits_values)
     cr_assert_not(quern_entity_is_alive(scene.world, scene.child));
     assert_valid(scene.world);
     cr_assert_eq(scene.inspector->mark_count, 9);
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, merges_json)
@@ -256,7 +258,6 @@ Test(inspect, merges_json)
     must(quern_inspect_request(scene.inspector, &call, quern_sink_text(&none), &status));
     cr_assert_eq(status, 200);
     cr_assert_eq(body_of(scene.child).x, 9.0f);
-    inspect_scene_close(&scene);
 }
 
 /* A path is whole and leads back to its entity, or there is an error instead. */
@@ -291,7 +292,6 @@ Test(inspect, shows_whole_paths_or_none)
         }
         cJSON_Delete(json);
     }
-    inspect_scene_close(&scene);
 }
 
 /* Messages and marks are cut between characters, and answers are UTF-8 whatever names are. */
@@ -318,7 +318,6 @@ Test(inspect, cuts_between_characters)
     must(quern_entity_add(scene.world, scene.root, odd, NULL));
     answer = inspect_get(&scene, "entity", "entity=/arena");
     cr_assert_not_null(strstr(answer, "\"od\xEF\xBF\xBD\xC3\xA4\""), "%s", answer);
-    inspect_scene_close(&scene);
 }
 
 typedef struct Link {
@@ -350,7 +349,6 @@ Test(inspect, refuses_links_to_dead_entities)
     cr_assert_not(quern_entity_is_null(link->more[1]));
     cr_assert_str_eq(link->text, "9:9");
     inspect_post(&scene, "set", "entity=/arena/gun&path=Link.to&value=none");
-    inspect_scene_close(&scene);
 }
 
 /* Going on from an earlier frame drops the frames after it, so the answer says so, once. */
@@ -377,7 +375,6 @@ Test(inspect, warns_of_frames_that_a_step_drops)
     inspect_post(&scene, "restore", "frame=5");
     cr_assert_not_null(
         strstr(inspect_scene_ask(&scene, "POST", "resume", NULL, &status), "\"warning\":\"resume: "));
-    inspect_scene_close(&scene);
 }
 
 /* Each step writes the edges of one system. */
@@ -411,7 +408,6 @@ Test(inspect, divides_large_schedules)
     cJSON_Delete(json);
     expect_status("GET", "edges", "system=none", 404);
     expect_status("GET", "edges", NULL, 400);
-    inspect_scene_close(&scene);
 }
 
 /* Wrong requests answer with an error, and change nothing. */
@@ -463,7 +459,6 @@ Test(inspect, refuses_wrong_requests)
     must_refuse(NULL_ARGUMENT, scene.world,
                 quern_inspect_request(scene.inspector, &call, (quern_sink){0}, NULL));
     must_refuse(NULL_ARGUMENT, scene.world, quern_inspector_create(NULL, NULL));
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, shows_systems_and_commands)
@@ -485,7 +480,6 @@ Test(inspect, shows_systems_and_commands)
     json = get("systems", NULL);
     cr_assert_eq(number(json, "command_count"), 0);
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 /* A drop stays listed after its frame, while something watches. */
@@ -507,7 +501,6 @@ Test(inspect, keeps_reports_of_drops)
     cr_assert_str_eq(cJSON_GetObjectItem(drop, "reason")->valuestring,
                      quern_drop_reason_string(QUERN_DROP_DESTROYED));
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, forecasts_and_traces)
@@ -527,7 +520,6 @@ Test(inspect, forecasts_and_traces)
     json = get("trace", NULL);
     cr_assert(list_size(json, "traceEvents") > 4);
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 /* While paused, no frame runs; steps run as many as asked for. */
@@ -545,7 +537,6 @@ Test(inspect, pauses_and_steps)
     inspect_post(&scene, "resume", NULL);
     run_frames(2);
     cr_assert_eq(atomic_load_explicit(&scene.inspector->exchange.attention, memory_order_relaxed), 0u);
-    inspect_scene_close(&scene);
 }
 
 /* Scrubbing there and back ends in the same state, and going on from an earlier frame repeats the frames. */
@@ -577,7 +568,6 @@ Test(inspect, scrubs_and_goes_on)
         cr_assert_eq(scene.frame, frame + 1);
         cr_assert_eq(quern_world_hash(scene.world), hashes[frame + 1]);
     }
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, compares_frames)
@@ -602,7 +592,6 @@ Test(inspect, compares_frames)
     cr_assert_str_eq(cJSON_GetObjectItem(cJSON_GetObjectItem(changed, "new"), "level")->valuestring,
                      "high");
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 /* What a WebSocket would send. */
@@ -623,7 +612,6 @@ Test(inspect, writes_messages)
     json = get("watch", NULL);
     cr_assert_null(cJSON_GetObjectItem(json, "systems"));
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 Test(inspect, writes_the_parts_that_are_asked_for)
@@ -653,7 +641,6 @@ Test(inspect, writes_the_parts_that_are_asked_for)
                          "%s: %s", cases[i].arguments, names[k]);
         cJSON_Delete(json);
     }
-    inspect_scene_close(&scene);
 }
 
 /* A page gets the samples of all frames since it was opened, each once. */
@@ -684,7 +671,6 @@ Test(inspect, sends_each_sample_once)
         client->due_ns = UINT64_MAX;
     }
     quern_byte_buffer_release(&message);
-    inspect_scene_close(&scene);
 }
 
 /* The readers of events exist only while a client wants events. */
@@ -709,7 +695,6 @@ Test(inspect, keeps_the_newest_events)
     json = get("events", NULL);
     cr_assert_eq(number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "types"), 0), "reader_count"), 0);
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 /* An answer that does not fit its budget continues after the next frame, and memory does not grow. */
@@ -725,7 +710,6 @@ Test(inspect, answers_over_several_frames)
     cr_assert_null(scene.inspector->current);
     cr_assert_eq(request->status, 200);
     quern__inspect_request_leave(&scene.inspector->exchange, request);
-    inspect_scene_close(&scene);
 }
 
 /* While paused, an update stops at its budget, too, and the next one goes on. */
@@ -747,7 +731,6 @@ Test(inspect, keeps_its_budget_while_paused)
         cr_assert(i == 9 || !requests[i + 1]->is_answered);
         quern__inspect_request_leave(&scene.inspector->exchange, requests[i]);
     }
-    inspect_scene_close(&scene);
 }
 
 /* With a budget for one client alone, each gets its messages all the same. */
@@ -760,7 +743,6 @@ Test(inspect, serves_clients_in_turn)
     run_frames(4 * QUERN_INSPECT_MAX_CLIENTS);
     for (int i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
         cr_assert(scene.inspector->exchange.channels[i].is_ready, "client %d", i);
-    inspect_scene_close(&scene);
 }
 
 /* A client that has not read its message gets no other one, and what was due meanwhile is counted. */
@@ -785,7 +767,6 @@ Test(inspect, skips_messages_of_a_client_that_does_not_read)
     cr_assert_eq(list_size(json, "samples"), 8); /* of all frames in between */
     cJSON_Delete(json);
     quern_byte_buffer_release(&message);
-    inspect_scene_close(&scene);
 }
 
 /* A message that was built for a client that has left is not sent to the next client with its channel. */
@@ -811,7 +792,6 @@ Test(inspect, drops_a_message_for_a_client_that_has_left)
     cr_assert_eq(list_size(json, "entities"), 0);
     cJSON_Delete(json);
     quern_byte_buffer_release(&message);
-    inspect_scene_close(&scene);
 }
 
 /* Neither the world nor its schedule or history ends before the inspector. */
@@ -851,7 +831,7 @@ Test(inspect, survives_exhausted_memory)
             const quern_inspect_call call = {
                 .method = "GET", .path = requests[i][0], .arguments = requests[i][1]};
             const uint64_t failed = failing_allocator_failed_count(failing);
-            failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + 1 + failures);
+            failing_allocator_fail_at(failing, 1 + failures);
             const quern_result result =
                 quern_inspect_request(scene.inspector, &call, quern_sink_text(&none), &status);
             has_failed = failing_allocator_failed_count(failing) > failed;
@@ -861,7 +841,7 @@ Test(inspect, survives_exhausted_memory)
         }
         cr_assert(failures > 0);
     }
-    failing_allocator_fail_from(failing, failing_allocator_call_count(failing) + 2);
+    failing_allocator_fail_from(failing, 2);
     cr_assert_eq(quern__inspect_set_listening(scene.inspector, true), QUERN_ERROR_OUT_OF_MEMORY);
     failing_allocator_heal(failing);
     inspect_scene_close(&scene);
@@ -944,7 +924,6 @@ Test(inspect, divides_lists_of_large_worlds)
             ->valuestring,
         "named000001");
     cJSON_Delete(json);
-    inspect_scene_close(&scene);
 }
 
 static void expect_names(const char *arguments, uint32_t count, const char *prefix, uint32_t limit)
@@ -987,7 +966,6 @@ Test(inspect, finds_names_and_paths)
     expect_names("name=/nowhere/gun&limit=5", 0, "/nowhere/gun", 5);
     expect_names("name=arena/gun&limit=5", 0, "arena/gun", 5);
     expect_names("name=gu&limit=0", 42, "gu", 0);
-    inspect_scene_close(&scene);
 }
 
 /* An entity that is destroyed while the search goes on is no living entry, and one that is renamed is found once. */
@@ -1018,7 +996,6 @@ Test(inspect, searches_a_world_that_changes)
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(list, 3), "name")));
     cJSON_Delete(json);
     quern__inspect_answer_destroy(answer);
-    inspect_scene_close(&scene);
 }
 
 /* ------------------------------------------------------------------------------------------ long sessions */

@@ -24,6 +24,13 @@
 #define TOKEN INSPECT_TOKEN
 
 static inspect_scene scene;
+
+static void close_scene(void)
+{
+    inspect_scene_close(&scene);
+}
+
+TestSuite(inspect_server, .fini = close_scene);
 static unsigned port;
 static atomic_bool is_finished;
 
@@ -98,7 +105,6 @@ Test(inspect_server, answers_while_frames_run)
     serve_thread(send_requests, NULL);
     cr_assert_str_eq(quern_entity_name(scene.world, scene.root), "ring");
     cr_assert_eq(quern_inspector_serve(scene.inspector, NULL), QUERN_ERROR_INVALID_ARGUMENT);
-    inspect_scene_close(&scene);
 }
 
 static void send_huge(void)
@@ -168,7 +174,6 @@ Test(inspect_server, refuses_hostile_requests, .timeout = 120)
     while (scene.frame < frames)
         inspect_scene_turn(&scene);
     cr_assert_eq(quern_world_hash(scene.world), hash);
-    inspect_scene_close(&scene);
 }
 
 /* ----------------------------------------------------------------------------------------- WebSockets */
@@ -215,7 +220,6 @@ static void *watch(void *user_data)
 Test(inspect_server, sends_messages_to_four_clients, .timeout = 120)
 {
     serve_thread(watch, NULL);
-    inspect_scene_close(&scene);
 }
 
 static failing_allocator *counting;
@@ -289,7 +293,6 @@ static void *compare_often(void *user_data)
 Test(inspect_server, compares_while_frames_run, .timeout = 120)
 {
     serve_thread(compare_often, NULL);
-    inspect_scene_close(&scene);
 }
 
 static void *allocate(void *user_data, size_t bytes, size_t alignment)
@@ -339,7 +342,6 @@ Test(inspect_server, keeps_the_body_of_a_request_that_it_gives_up)
     cr_assert_str_eq(request->body, merged_body);
     cr_assert_str_eq(request->path, "merge");
     quern__inspect_request_finish(&scene.inspector->exchange, request);
-    inspect_scene_close(&scene);
 }
 
 /* ----------------------------------------------------------------------------------------- slow clients */
@@ -476,7 +478,6 @@ Test(inspect_server, ends_while_clients_do_not_go_on, .timeout = 60)
     for (int i = 0; i < STUCK; i++)
         close(files[i]);
     close(silent);
-    inspect_scene_close(&scene);
 }
 
 /* A connection without a whole request ends at the limit, and so does one that keeps sending bytes of a head. */
@@ -495,7 +496,6 @@ Test(inspect_server, closes_connections_that_send_no_request, .timeout = 120)
     }
     close(quiet);
     close(slow);
-    inspect_scene_close(&scene);
 }
 
 /* More connections than the server has places, none of which goes on: each request displaces one of them. */
@@ -515,7 +515,6 @@ static void *ask_beside_idle_connections(void *user_data)
 Test(inspect_server, answers_beside_idle_connections, .timeout = 120)
 {
     serve_thread(ask_beside_idle_connections, NULL);
-    inspect_scene_close(&scene);
 }
 
 static int saved_input; /* standard input, while a connection has its number */
@@ -592,7 +591,6 @@ static void *send_oddly(void *user_data)
 Test(inspect_server, answers_requests_one_after_the_other, .timeout = 120)
 {
     serve_thread(send_oddly, NULL);
-    inspect_scene_close(&scene);
 }
 
 /* A ping is answered with its content, and so is the closing of a WebSocket: its place is free. */
@@ -619,7 +617,6 @@ static void *ping(void *user_data)
 Test(inspect_server, answers_pings_and_closes, .timeout = 120)
 {
     serve_thread(ping, NULL);
-    inspect_scene_close(&scene);
 }
 
 /* A request that nothing has begun when the server gives up on it is never answered: a change that the client believes
@@ -633,7 +630,6 @@ Test(inspect_server, withdraws_a_request_that_it_gives_up)
     cr_assert_null(quern__inspect_request_take(&scene.inspector->exchange));
     /* Relaxed: the mutex in quern__inspect_request_take orders it. */
     cr_assert_eq(atomic_load_explicit(&scene.inspector->exchange.attention, memory_order_relaxed), 0u);
-    inspect_scene_close(&scene);
 }
 
 /* A client that sends more than its request gets the answer all the same: the server reads the rest. */
@@ -657,7 +653,6 @@ static void *send_too_much(void *user_data)
 Test(inspect_server, answers_a_client_that_sends_too_much, .timeout = 120)
 {
     serve_thread(send_too_much, NULL);
-    inspect_scene_close(&scene);
 }
 
 /* A port that another server has. */
@@ -673,7 +668,6 @@ Test(inspect_server, refuses_a_port_in_use)
     cr_assert_null(quern_inspector_url(other));
     must(quern_inspector_serve(other, NULL)); /* nothing of the failed call remains */
     quern_inspector_destroy(other);
-    inspect_scene_close(&scene);
 }
 
 Test(inspect_server, refuses_wrong_definitions)
@@ -688,5 +682,4 @@ Test(inspect_server, refuses_wrong_definitions)
     cr_assert_null(quern_inspector_url(scene.inspector));
     must(quern_inspector_serve(scene.inspector, NULL));
     cr_assert_eq(strlen(strrchr(quern_inspector_url(scene.inspector), ':') + 1), strlen("12345/") + 33);
-    inspect_scene_close(&scene);
 }

@@ -599,12 +599,12 @@ static void reload_without_memory(bool all_fail)
     for (bool has_failed = true; has_failed;) {
         const uint64_t hash = quern_world_hash(world),
                        failed_before = failing_allocator_failed_count(memory);
-        const uint64_t first = failing_allocator_call_count(memory) + ++attempt_count;
+        attempt_count++;
         put(game, "wider");
         if (all_fail)
-            failing_allocator_fail_from(memory, first);
+            failing_allocator_fail_from(memory, attempt_count);
         else
-            failing_allocator_fail_at(memory, first);
+            failing_allocator_fail_at(memory, attempt_count);
         error_count = 0;
         const quern_result result = quern_live_reload(live, "game");
         failing_allocator_heal(memory);

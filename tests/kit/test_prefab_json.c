@@ -462,7 +462,7 @@ static void read_without_memory(uint64_t call, bool *has_passed)
     const uint64_t hash = quern_world_hash(at.world);
     const quern_json_options options = {.allocator = allocator};
     quern_prefab prefab = {7};
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    failing_allocator_fail_at(memory, call);
     const quern_result result =
         quern_json_read_prefab(at.world, tower, sizeof tower - 1, &options, &prefab);
     *has_passed = failing_allocator_failed_count(memory) == 0;

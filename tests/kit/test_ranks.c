@@ -456,7 +456,7 @@ Test(ranks, without_memory_all_ranks_end_with_an_error)
             program_populate(&p.ranks[i]);
             p.list[i] = p.ranks[i].ranks;
         }
-        failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + call);
+        failing_allocator_fail_at(failing, call);
         uint64_t hash;
         result = quern_ranks_run_all(p.list, 2, p.draw.frame_count, &hash);
         failing_allocator_heal(failing);

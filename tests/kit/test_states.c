@@ -443,26 +443,17 @@ Test(states, without_memory_nothing_is_added)
     must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
     quern_states_def def = {
         .name = "game", .states = {"a", "b"}, .allocator = failing_allocator_interface(memory)};
-    for (uint32_t call = 1;; call++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        const quern_result result = quern_states_create(world, &def, &states);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
-    }
-    failing_allocator_fail_at(memory, 0);
+    for (uint32_t n = 1; runs_out_of_memory(memory, n, quern_states_create(world, &def, &states)); n++)
+        continue;
     must(quern_schedule_create(world, NULL, &schedule));
-    for (uint32_t call = 1;; call++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        const quern_result result = quern_states_add_systems(states, schedule, 0);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+    for (uint32_t call = 1; runs_out_of_memory(memory, call, quern_states_add_systems(states, schedule, 0));
+         call++) {
         quern_schedule_info info;
         must(quern_schedule_get_info(schedule, &info));
         cr_assert_eq(info.phase_count, 1);
         cr_assert_eq(quern_schedule_list_sets(schedule, NULL, 0), 0);
         cr_assert_eq(quern_schedule_system_count(schedule), 0);
     }
-    failing_allocator_fail_at(memory, 0);
     must(quern_schedule_run(schedule, NULL, 1));
     quern_schedule_destroy(schedule);
     quern_states_destroy(states);

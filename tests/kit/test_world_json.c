@@ -439,7 +439,7 @@ static void load_without_memory(uint64_t call, bool *has_passed)
     setup_entity(at.world);
     written(at.world, 0);
     const quern_json_options options = {.allocator = allocator};
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    failing_allocator_fail_at(memory, call);
     const quern_result result =
         quern_json_read_world(at.world, small_world, sizeof small_world - 1, &options);
     *has_passed = failing_allocator_failed_count(memory) == 0;

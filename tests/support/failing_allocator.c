@@ -28,6 +28,7 @@ struct failing_allocator {
     bool is_paused;
     random_source random;
     uint64_t failed_count;
+    uint64_t failed_before; /* failed_count when a call was last made to fail */
     uint64_t outstanding_bytes;
     uint64_t misuse_count;
 };
@@ -141,16 +142,35 @@ quern_allocator failing_allocator_interface(failing_allocator *allocator)
 
 /* ----------------------------------------------------------------------------------------- control */
 
-void failing_allocator_fail_at(failing_allocator *allocator, uint64_t call)
+static void fail_between(failing_allocator *allocator, uint64_t first, uint64_t last)
 {
-    allocator->first_failing_call = call;
-    allocator->last_failing_call = call;
+    pthread_mutex_lock(&allocator->mutex);
+    allocator->failed_before = allocator->failed_count;
+    allocator->first_failing_call = allocator->call_count + first;
+    allocator->last_failing_call = last == UINT64_MAX ? last : allocator->call_count + last;
+    pthread_mutex_unlock(&allocator->mutex);
 }
 
-void failing_allocator_fail_from(failing_allocator *allocator, uint64_t call)
+void failing_allocator_fail_at(failing_allocator *allocator, uint64_t n)
 {
-    allocator->first_failing_call = call;
-    allocator->last_failing_call = UINT64_MAX;
+    fail_between(allocator, n, n);
+}
+
+void failing_allocator_fail_from(failing_allocator *allocator, uint64_t n)
+{
+    fail_between(allocator, n, UINT64_MAX);
+}
+
+bool failing_allocator_has_run_out(failing_allocator *allocator, quern_result result, int line,
+                                   const char *call)
+{
+    const uint64_t failed_count = allocator->failed_count - allocator->failed_before;
+    failing_allocator_heal(allocator);
+    if (result == QUERN_OK) return false;
+    cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "line %d: %s gave %s (%s)", line, call,
+                 quern_result_string(result), quern_error_message());
+    cr_assert_gt(failed_count, 0u, "line %d: %s failed with enough memory", line, call);
+    return true;
 }
 
 void failing_allocator_fail_often(failing_allocator *allocator, uint32_t percent, uint64_t seed)

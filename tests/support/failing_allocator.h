@@ -22,14 +22,25 @@ void failing_allocator_close(failing_allocator *allocator);
 
 quern_allocator failing_allocator_interface(failing_allocator *allocator);
 
-/* Returns the number of calls so far; the first call is number 1. */
+/* Returns the number of calls so far. */
 uint64_t failing_allocator_call_count(const failing_allocator *allocator);
 
-/* Makes the call with this number fail. */
-void failing_allocator_fail_at(failing_allocator *allocator, uint64_t call);
+/* Makes the n-th call from now on fail. The next call is number 1. */
+void failing_allocator_fail_at(failing_allocator *allocator, uint64_t n);
 
-/* Makes every call from this number on fail. */
-void failing_allocator_fail_from(failing_allocator *allocator, uint64_t call);
+/* Makes the n-th call from now on fail, and every call after it. */
+void failing_allocator_fail_from(failing_allocator *allocator, uint64_t n);
+
+/* Makes a call of the library with its n-th allocation failing, and heals the allocator. Returns whether the call
+ * failed, which it may do only for lack of memory. A test lets each allocation of a call fail in turn:
+ *     for (uint64_t n = 1; runs_out_of_memory(memory, n, quern_world_flush(world)); n++)
+ *         cr_assert_eq(quern_world_hash(world), hash); */
+#define runs_out_of_memory(allocator, n, ...) \
+    (failing_allocator_fail_at(allocator, n), \
+     failing_allocator_has_run_out(allocator, (__VA_ARGS__), __LINE__, #__VA_ARGS__))
+
+bool failing_allocator_has_run_out(failing_allocator *allocator, quern_result result, int line,
+                                   const char *call);
 
 /* Makes each call fail with this probability. */
 void failing_allocator_fail_often(failing_allocator *allocator, uint32_t percent, uint64_t seed);

@@ -17,11 +17,14 @@ extern quern_world *world;
 /* Creates the world with an allocator that fails on request. close_world closes the allocator. */
 failing_allocator *open_failing_world(void);
 
+/* open_failing_world with other settings than the default ones. */
+failing_allocator *open_failing_world_as(quern_world_def def);
+
 /* Resets the handlers of log and asserts, and destroys the world with its schedules and queries. The test
  * fails if the allocator of open_failing_world did not get all memory back. */
 void close_world(void);
 
-/* close_world, after an assertion that the world is valid. */
+/* close_world, after an assertion that the world is valid. A test may have closed the world before. */
 void close_valid_world(void);
 
 #endif

@@ -17,7 +17,7 @@ uint32_t flush_until_memory_suffices(quern_world *world, failing_allocator *memo
 {
     for (uint32_t failed_count = 0;; failed_count++) {
         const uint64_t hash = quern_world_hash(world);
-        failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1 + failed_count);
+        failing_allocator_fail_from(memory, 1 + failed_count);
         const quern_result result = quern_world_flush(world);
         failing_allocator_heal(memory);
         assert_valid(world);

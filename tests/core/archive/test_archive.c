@@ -166,13 +166,10 @@ Test(archive, copies_that_fail_change_nothing)
     must_refuse(NULL_ARGUMENT, source.world, quern_world_copy(source.world, NULL, NULL, NULL, NULL));
     const uint64_t hash = quern_world_hash(to.world);
     for (uint64_t call = 1;; call++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        const quern_result result = quern_world_copy(source.world, to.world, NULL, NULL, NULL);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(memory, call, quern_world_copy(source.world, to.world, NULL, NULL, NULL)))
+            break;
         cr_assert_eq(quern_world_hash(to.world), hash);
     }
-    failing_allocator_fail_at(memory, 0);
     cr_assert_eq(quern_world_hash(to.world), quern_world_hash(source.world));
     scene_close(&source);
     failing_allocator_close(memory);
@@ -276,7 +273,7 @@ Test(archive, a_load_without_memory_changes_nothing)
         quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
         for (uint32_t i = 1; result != QUERN_OK; i++) {
             cr_assert_lt(i, 2000);
-            failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + i);
+            failing_allocator_fail_at(failing, i);
             result = scene_load(&it, &memory, NULL, NULL);
             failing_allocator_heal(failing);
             if (result == QUERN_OK) break;
@@ -305,7 +302,7 @@ Test(archive, a_save_without_memory_fails)
     for (uint32_t i = 1; result != QUERN_OK; i++) {
         cr_assert_lt(i, 100, "%s", quern_error_message());
         memory.size_bytes = 0;
-        failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + i);
+        failing_allocator_fail_at(failing, i);
         result = quern_world_save(it.world, quern_sink_bytes(&memory), NULL);
         failing_allocator_heal(failing);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());

@@ -371,11 +371,7 @@ Test(archive_outside, every_failed_allocation_changes_nothing)
         must(quern_entity_relate(to.world, known[7], to.likes, known[6]));
         save((const uint32_t[]){2, 3}, 2);
         const uint64_t hash = quern_world_hash(to.world);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-        const quern_result result = load(loaded, NULL, false);
-        failing_allocator_heal(allocator);
-        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
-        has_succeeded = result == QUERN_OK;
+        has_succeeded = !runs_out_of_memory(allocator, call, load(loaded, NULL, false));
         assert_valid(to.world);
         if (has_succeeded) continue;
         cr_assert_eq(quern_world_hash(to.world), hash);
@@ -406,7 +402,7 @@ Test(archive_outside, saving_reports_failed_allocations)
     uint32_t failed_count = 0;
     for (uint64_t call = 1; result != QUERN_OK; call++, failed_count++) {
         memory.size_bytes = 0;
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        failing_allocator_fail_at(allocator, call);
         result =
             quern_archive_save(archive, quern_sink_bytes(&memory), &(quern_save_def){.outside_id = id_of});
         failing_allocator_heal(allocator);

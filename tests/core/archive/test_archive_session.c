@@ -651,7 +651,7 @@ static void fail_each_allocation(uint32_t extra_count)
         must(quern_load_session_create(
             world.world, &(quern_load_def){.outside_entity = entity_of, .user_data = &count}, &in));
         const uint64_t hash = quern_world_hash(world.world);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         quern_result result = quern_save_session_write(out, of, quern_sink_bytes(&bytes));
         if (result == QUERN_OK)
             result = quern_load_session_read(in, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, 0,
@@ -700,7 +700,7 @@ Test(archive_session, creating_a_session_needs_memory)
     for (uint64_t call = 1; done_count < 2; call++) {
         quern_save_session *out = NULL;
         quern_load_session *in = NULL;
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         const quern_result saves = quern_save_session_create(world.world, NULL, &out);
         const quern_result loads = quern_load_session_create(world.world, NULL, &in);
         failing_allocator_heal(memory);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+
 #include "core/base/base_internal.h"
+#include "core/base/containers.h"
+#include "core/platform/compiler.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
 #include "tests/support/setup.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* ----------------------------------------------------------------------- results, messages, allocators */
 
 Test(base, every_result_has_a_distinct_name)
 {
@@ -172,4 +179,226 @@ Test(base, the_default_allocator_aligns)
         quern__release(&allocator, pointer, 3, alignment);
     }
     quern__release(&allocator, NULL, 3, 8);
+}
+
+/* ------------------------------------------------------------------------------------------ registries */
+
+enum { MOST_THINGS = 3 };
+
+typedef struct thing {
+    uint32_t number;
+    struct {
+        char name[8];
+    } type;
+} thing;
+
+static const quern__registry things =
+    QUERN__REGISTRY_OF_ITEMS("thing", "box", MOST_THINGS, QUERN_ERROR_UNKNOWN_EVENT, thing, type.name);
+static const quern__registry pointers =
+    QUERN__REGISTRY_OF_POINTERS("thing", "box", MOST_THINGS, QUERN_ERROR_UNKNOWN_EVENT, thing, type.name);
+
+static thing items[] = {{1, {"one"}}, {2, {"two"}}, {3, {"one"}}};
+static thing *const item_pointers[] = {&items[0], &items[1], &items[2]};
+
+static void assert_found(const quern__registry *registry, const void *list)
+{
+    cr_assert_eq(quern__registry_find(registry, list, 0, 3, "one"), 0u);
+    cr_assert_eq(quern__registry_find(registry, list, 0, 3, "two"), 1u);
+    cr_assert_eq(quern__registry_find(registry, list, 1, 3, "one"), 2u, "from 1 on");
+    cr_assert_eq(quern__registry_find(registry, list, 1, 2, "one"), 2u, "the third is beyond the count");
+    cr_assert_eq(quern__registry_find(registry, list, 0, 3, "tw"), 3u);
+    cr_assert_eq(quern__registry_find(registry, list, 0, 3, ""), 3u);
+    cr_assert_eq(quern__registry_find(registry, NULL, 0, 0, "one"), 0u, "nothing is registered");
+}
+
+Test(registry, items_and_pointers_to_items_are_found_by_name)
+{
+    assert_found(&things, items);
+    assert_found(&pointers, item_pointers);
+}
+
+Test(registry, a_new_name_is_neither_empty_nor_taken)
+{
+    cr_assert_eq(quern__registry_check_new(&things, items, 3, "three"), QUERN_OK);
+    cr_assert_eq(quern__registry_check_new(&things, items, 1, "two"), QUERN_OK);
+    cr_assert_eq(quern__registry_check_new(&things, items, 3, NULL), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern__registry_check_new(&things, items, 3, ""), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_str_eq(quern_error_message(), "a thing needs a name, and this one is empty: set a name");
+    cr_assert_eq(quern__registry_check_new(&things, items, 3, "two"), QUERN_ERROR_DUPLICATE_NAME);
+    cr_assert_str_eq(quern_error_message(), "the box already has a thing 'two': choose another name");
+}
+
+Test(registry, reserving_fails_at_the_limit_and_without_memory)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    QUERN__ARRAY(thing) list = {0};
+    failing_allocator_fail_from(memory, 1);
+    cr_assert_eq(quern__registry_reserve(&things, &allocator, &list, "one"), QUERN_ERROR_OUT_OF_MEMORY);
+    cr_assert_str_eq(quern_error_message(), "thing 'one': no memory to register it");
+    cr_assert_null(list.items);
+    failing_allocator_heal(memory);
+    for (; list.count < MOST_THINGS; list.count++)
+        cr_assert_eq(quern__registry_reserve(&things, &allocator, &list, "one"), QUERN_OK);
+    cr_assert_geq(list.capacity, (uint32_t)MOST_THINGS);
+    cr_assert_eq(quern__registry_reserve(&things, &allocator, &list, "four"), QUERN_ERROR_LIMIT);
+    cr_assert_str_eq(quern_error_message(),
+                     "thing 'four': the box has 3 already (MOST_THINGS): register fewer");
+    quern__array_release(&allocator, &list);
+    failing_allocator_close(memory);
+}
+
+Test(registry, messages_distinguish_null_and_foreign_handles)
+{
+    cr_assert_eq(quern__registry_fail_unknown(&things, 0, 7), QUERN_ERROR_UNKNOWN_EVENT);
+    cr_assert_str_eq(quern_error_message(), "the thing handle is null: register it first");
+    cr_assert_eq(quern__registry_fail_unknown(&things, 0x5000001, 7), QUERN_ERROR_UNKNOWN_EVENT);
+    cr_assert_str_eq(
+        quern_error_message(),
+        "thing handle 0x5000001 is not of this world (tag 7): register the thing in this world");
+}
+
+/* --------------------------------------------------------------------------------------------- sorting */
+
+enum { MAX_COUNT = 300 };
+
+static quern__sort_item sorted[MAX_COUNT + 1], scratch[MAX_COUNT + 1];
+
+/* Fills the items with few distinct keys, so that many are equal. Pointers are input positions, to check stability. */
+static void fill(uint32_t count, uint64_t seed)
+{
+    random_source random = {seed};
+    for (uint32_t i = 0; i <= MAX_COUNT; i++) {
+        sorted[i] = (quern__sort_item){.key = (uint64_t)random_below(&random, count + 1) << 40 | 7,
+                                       .pointer = (void *)(uintptr_t)(i + 1)};
+        scratch[i] = (quern__sort_item){0};
+    }
+}
+
+Test(sort, items_are_sorted_by_key_and_stable)
+{
+    for (uint32_t count = 0; count <= MAX_COUNT; count++) {
+        fill(count, count);
+        uint64_t sum = 0, expected_sum = 0;
+        for (uint32_t i = 0; i < count; i++)
+            expected_sum += sorted[i].key * (uintptr_t)sorted[i].pointer;
+        quern__sort_item behind = sorted[count];
+        quern__sort(sorted, scratch, count);
+        for (uint32_t i = 0; i < count; i++) {
+            sum += sorted[i].key * (uintptr_t)sorted[i].pointer;
+            if (i == 0) continue;
+            cr_assert_leq(sorted[i - 1].key, sorted[i].key, "count %u, item %u", count, i);
+            if (sorted[i - 1].key == sorted[i].key) cr_assert_lt(sorted[i - 1].pointer, sorted[i].pointer);
+        }
+        cr_assert_eq(sum, expected_sum, "count %u: other items than before", count);
+        cr_assert_eq(sorted[count].pointer, behind.pointer, "count %u: an item behind them", count);
+        cr_assert_null(scratch[count].pointer);
+    }
+}
+
+Test(sort, sorted_input_is_unchanged)
+{
+    for (uint32_t i = 0; i < MAX_COUNT; i++)
+        sorted[i] = (quern__sort_item){.key = i / 3, .pointer = (void *)(uintptr_t)i};
+    quern__sort(sorted, NULL, MAX_COUNT); /* sorted input needs no scratch memory */
+    for (uint32_t i = 0; i < MAX_COUNT; i++)
+        cr_assert_eq((uintptr_t)sorted[i].pointer, i);
+}
+
+/* -------------------------------------------------------------------------------- the memory of a call */
+
+static failing_allocator *memory;
+static quern_allocator allocator;
+static quern__call_memory block;
+
+static void open_block(void)
+{
+    memory = failing_allocator_create();
+    const quern_allocator backing = failing_allocator_interface(memory);
+    cr_assert(quern__call_memory_init(&block, &backing));
+    allocator = quern__call_memory_allocator(&block);
+}
+
+static void close_block(void)
+{
+    quern__call_memory_release(&block);
+    failing_allocator_close(memory); /* asserts that nothing is left */
+}
+
+TestSuite(call_memory, .init = open_block, .fini = close_block);
+
+/* Whether the next allocation of the size needs the allocator behind the block. */
+static bool needs_backing(size_t size_bytes, size_t alignment_bytes)
+{
+    const uint64_t before = failing_allocator_call_count(memory);
+    void *bytes = quern__allocate(&allocator, size_bytes, alignment_bytes);
+    cr_assert_not_null(bytes);
+    cr_assert_eq((uintptr_t)bytes % alignment_bytes, 0u);
+    memset(bytes, 1, size_bytes);
+    quern__release(&allocator, bytes, size_bytes, alignment_bytes);
+    return failing_allocator_call_count(memory) != before;
+}
+
+Test(call_memory, only_large_parts_need_the_allocator_behind_it)
+{
+    if (QUERN__IS_ADDRESS_SANITIZED) cr_skip_test("the address sanitizer keeps no call memory");
+    cr_assert_not(needs_backing(QUERN__CALL_MEMORY_BYTES, 64));
+    cr_assert(needs_backing(QUERN__CALL_MEMORY_BYTES + 1, 64));
+    cr_assert(needs_backing(8, 128));
+    void *first = quern__allocate(&allocator, 1, 8);
+    cr_assert_not(needs_backing(QUERN__CALL_MEMORY_BYTES - 8, 8));
+    cr_assert_not(needs_backing(QUERN__CALL_MEMORY_BYTES - 8, 8), "the last part was released");
+    cr_assert(needs_backing(QUERN__CALL_MEMORY_BYTES - 7, 8));
+    quern__release(&allocator, first, 1, 8);
+}
+
+Test(call_memory, it_is_empty_when_all_parts_are_released)
+{
+    void *parts[3];
+    if (QUERN__IS_ADDRESS_SANITIZED) cr_skip_test("the address sanitizer keeps no call memory");
+    for (uint32_t i = 0; i < 3; i++)
+        parts[i] = quern__allocate(&allocator, 10000, 64);
+    cr_assert(needs_backing(10000, 64));
+    quern__release(&allocator, parts[0], 10000, 64);
+    quern__release(&allocator, parts[1], 10000, 64);
+    cr_assert(needs_backing(10000, 64));
+    quern__release(&allocator, parts[2], 10000, 64);
+    cr_assert_not(needs_backing(QUERN__CALL_MEMORY_BYTES, 8));
+}
+
+Test(call_memory, parts_do_not_overlap)
+{
+    enum { PARTS = 40 };
+    unsigned char *parts[PARTS] = {0};
+    size_t sizes[PARTS];
+    random_source random = {1};
+    for (uint32_t round = 0; round < 20000; round++) {
+        const uint32_t i = random_below(&random, PARTS);
+        const size_t alignment = (size_t)8 << i % 4;
+        if (parts[i] == NULL) {
+            sizes[i] = 1 + random_below(&random, 2000);
+            parts[i] = quern__allocate(&allocator, sizes[i], alignment);
+            cr_assert_eq((uintptr_t)parts[i] % alignment, 0u);
+            memset(parts[i], (int)i, sizes[i]);
+        } else {
+            for (size_t k = 0; k < sizes[i]; k++)
+                if (parts[i][k] != i) cr_assert_fail("part %u was overwritten", i);
+            quern__release(&allocator, parts[i], sizes[i], alignment);
+            parts[i] = NULL;
+        }
+    }
+    for (uint32_t i = 0; i < PARTS; i++)
+        if (parts[i] != NULL) quern__release(&allocator, parts[i], sizes[i], (size_t)8 << i % 4);
+}
+
+Test(call_memory, exhausted_memory_is_reported)
+{
+    quern__call_memory other;
+    const quern_allocator backing = failing_allocator_interface(memory);
+    failing_allocator_fail_at(memory, 1);
+    cr_assert_not(quern__call_memory_init(&other, &backing));
+    failing_allocator_heal(memory);
+    failing_allocator_fail_at(memory, 1);
+    cr_assert_null(quern__allocate(&allocator, 2 * QUERN__CALL_MEMORY_BYTES, 8));
+    failing_allocator_heal(memory);
 }

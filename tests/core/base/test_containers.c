@@ -17,7 +17,7 @@ static void open_memory(void)
 
 static void refuse_next(void)
 {
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1);
+    failing_allocator_fail_at(memory, 1);
 }
 
 /* ------------------------------------------------------------------------------------------- array */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+
+#include "tests/support/random.h"
 #include "tests/support/setup.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* A component with 3 bytes of padding between its fields. */
 typedef struct padded {
@@ -271,4 +276,359 @@ Test(hash, handles_of_other_worlds_are_hashed_as_null)
 Test(hash, null_world_is_refused)
 {
     assert_refused_value(NULL, quern_world_hash(NULL));
+}
+
+/* ------------------------------------------------------------------------- by the value of a component */
+
+/* quern_world_hash_by: worlds with the same entities by id have one hash, whatever else differs. */
+
+enum { UNITS = 60 };
+
+typedef struct aim {
+    uint32_t power;
+    quern_entity at;
+} aim;
+
+typedef struct weather {
+    uint64_t rain;
+    quern_entity cloud;
+} weather;
+
+/* What both worlds have, in ids. 0: none. */
+typedef struct unit {
+    uint64_t id, place, power, at, owner, parent;
+    bool has_place, has_aim, has_tag, is_off, has_name;
+} unit;
+
+typedef struct hashed {
+    quern_world *world;
+    quern_component id, place, aim, tag;
+    quern_relation owner, parent;
+    quern_resource weather;
+    quern_entity handles[UNITS + 1]; /* by id */
+} hashed;
+
+static unit units[UNITS];
+
+static void make_units(uint64_t seed)
+{
+    random_source random = {seed};
+    for (uint32_t i = 0; i < UNITS; i++)
+        units[i] = (unit){.id = i + 1,
+                          .place = random_below(&random, 5),
+                          .power = random_below(&random, 5),
+                          .at = random_below(&random, UNITS + 1),
+                          .owner = random_below(&random, 3) == 0 ? random_below(&random, i + 1) : 0,
+                          .parent = random_below(&random, 3) == 0 ? random_below(&random, i + 1) : 0,
+                          .has_place = random_below(&random, 2) == 0,
+                          .has_aim = random_below(&random, 2) == 0,
+                          .has_tag = random_below(&random, 2) == 0,
+                          .is_off = random_below(&random, 2) == 0,
+                          .has_name = random_below(&random, 3) == 0};
+}
+
+static void register_types(hashed *it, bool is_reversed)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        switch (is_reversed ? 3 - i : i) {
+        case 0:
+            it->id = setup_component(it->world, "id", 8, 8);
+            break;
+        case 1:
+            must(quern_component_register(
+                it->world,
+                &(quern_component_def){
+                    .name = "place", .size_bytes = 8, .alignment_bytes = 8, .can_disable = true},
+                &it->place));
+            break;
+        case 2:
+            must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->aim, aim, power, at));
+            break;
+        default:
+            it->tag = setup_tag(it->world, "tag");
+            break;
+        }
+    must(quern_relation_register(it->world, &(quern_relation_def){.name = "owner"}, &it->owner));
+    it->parent = quern_world_parent(it->world);
+    must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->weather, weather, rain, cloud));
+}
+
+/* Creates and destroys entities without ids, so that slots and rows differ. */
+static void stir(const hashed *it, random_source *random)
+{
+    for (uint64_t i = random_below(random, 4); i > 0; i--) {
+        const quern_entity gone = setup_entity_with(it->world, &it->place, 1);
+        if (random_below(random, 2) == 0) must(quern_entity_destroy(it->world, gone));
+    }
+}
+
+static void put_unit(hashed *it, const unit *from)
+{
+    const quern_entity entity = it->handles[from->id];
+    const aim value = {(uint32_t)from->power, it->handles[from->at]};
+    char name[16];
+    if (from->has_place) must(quern_entity_add(it->world, entity, it->place, &from->place));
+    if (from->has_place && from->is_off)
+        must(quern_entity_set_component_enabled(it->world, entity, it->place, false));
+    if (from->has_aim) must(quern_entity_add(it->world, entity, it->aim, &value));
+    if (from->has_tag) must(quern_entity_add(it->world, entity, it->tag, NULL));
+    if (from->owner > 0) must(quern_entity_relate(it->world, entity, it->owner, it->handles[from->owner]));
+    if (from->parent > 0)
+        must(quern_entity_relate(it->world, entity, it->parent, it->handles[from->parent]));
+    snprintf(name, sizeof name, "n%u", (unsigned)from->id);
+    if (from->has_name) must(quern_entity_set_name(it->world, entity, name));
+}
+
+static void shuffle(uint32_t *order, random_source *random)
+{
+    for (uint32_t i = 0; i < UNITS; i++)
+        order[i] = i;
+    for (uint32_t i = UNITS - 1; i > 0; i--) {
+        const uint32_t k = (uint32_t)random_below(random, i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+static hashed build_units(uint64_t seed)
+{
+    hashed it = {.world = setup_world()};
+    random_source random = {seed};
+    uint32_t order[UNITS];
+    register_types(&it, seed % 2 == 1);
+    shuffle(order, &random);
+    for (uint32_t i = 0; i < UNITS; i++) {
+        stir(&it, &random);
+        const uint64_t id = units[order[i]].id;
+        must(quern_entity_create_with(it.world, &it.id, (const void *const[]){&id}, 1, &it.handles[id]));
+    }
+    shuffle(order, &random);
+    for (uint32_t i = 0; i < UNITS; i++) {
+        stir(&it, &random);
+        put_unit(&it, &units[order[i]]);
+    }
+    weather *sky = quern_resource_get(it.world, it.weather);
+    sky->rain = 3;
+    sky->cloud = it.handles[7];
+    return it;
+}
+
+static uint64_t hash_of(const hashed *it)
+{
+    const uint64_t hash = quern_world_hash_by(it->world, it->id);
+    cr_assert_neq(hash, 0u, "%s", quern_error_message());
+    return hash;
+}
+
+Test(hash_by, same_entities_in_any_order_have_one_hash)
+{
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        make_units(seed);
+        hashed first = build_units(2 * seed), second = build_units(2 * seed + 1);
+        cr_assert_neq(quern_world_hash(first.world), quern_world_hash(second.world));
+        cr_assert_eq(hash_of(&first), hash_of(&second), "seed %llu", (unsigned long long)seed);
+        quern_world_destroy(first.world);
+        quern_world_destroy(second.world);
+    }
+}
+
+/* A change that must change the hash. */
+typedef void alteration(unit *it);
+
+static void alter_place(unit *it)
+{
+    it->place++, it->has_place = true;
+}
+static void alter_power(unit *it)
+{
+    it->power++, it->has_aim = true;
+}
+static void alter_at(unit *it)
+{
+    it->at = it->at == 5 ? 6 : 5, it->has_aim = true;
+}
+static void alter_no_at(unit *it)
+{
+    it->at = it->at == 0 ? 6 : 0, it->has_aim = true;
+}
+static void alter_owner(unit *it)
+{
+    it->owner = it->owner == 2 ? 3 : 2;
+}
+static void alter_parent(unit *it)
+{
+    it->parent = it->parent == 2 ? 3 : 2;
+}
+static void alter_tag(unit *it)
+{
+    it->has_tag = !it->has_tag;
+}
+static void alter_name(unit *it)
+{
+    it->has_name = !it->has_name;
+}
+static void alter_enabled(unit *it)
+{
+    it->is_off = !it->is_off, it->has_place = true;
+}
+
+Test(hash_by, every_difference_changes_the_hash)
+{
+    alteration *const all[] = {alter_place,  alter_power, alter_at,   alter_no_at,  alter_owner,
+                               alter_parent, alter_tag,   alter_name, alter_enabled};
+    for (uint32_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        make_units(3);
+        units[40].has_place = units[40].has_aim = true;
+        hashed first = build_units(4);
+        all[i](&units[40]);
+        hashed second = build_units(4);
+        cr_assert_neq(hash_of(&first), hash_of(&second), "alteration %u", i);
+        quern_world_destroy(first.world);
+        quern_world_destroy(second.world);
+    }
+}
+
+/* Two worlds with a parent and a child, both disabled: as a tree, or each by itself. */
+Test(hash_by, disabled_trees_hash_like_disabled_entities)
+{
+    uint64_t hashes[2];
+    for (uint32_t is_tree = 0; is_tree < 2; is_tree++) {
+        quern_world *world = setup_world();
+        const quern_component id = setup_component(world, "id", 8, 8);
+        quern_entity parent, child;
+        must(quern_entity_create_with(world, &id, (const void *[]){&(uint64_t){1}}, 1, &parent));
+        must(quern_entity_create_with(world, &id, (const void *[]){&(uint64_t){2}}, 1, &child));
+        must(quern_entity_relate(world, child, quern_world_parent(world), parent));
+        if (is_tree == 0) must(quern_entity_set_enabled(world, child, false));
+        must(quern_entity_set_enabled(world, parent, false));
+        hashes[is_tree] = quern_world_hash_by(world, id);
+        must(quern_entity_set_enabled(world, parent, true));
+        cr_assert_neq(quern_world_hash_by(world, id), hashes[is_tree], "the tag itself is included");
+        quern_world_destroy(world);
+    }
+    cr_assert_eq(hashes[0], hashes[1]);
+}
+
+Test(hash_by, resources_and_ids_are_included)
+{
+    make_units(5);
+    hashed it = build_units(6);
+    const uint64_t hash = hash_of(&it);
+    weather *sky = quern_resource_get(it.world, it.weather);
+    sky->rain++;
+    cr_assert_neq(hash_of(&it), hash);
+    sky->rain--;
+    sky->cloud = it.handles[8];
+    cr_assert_neq(hash_of(&it), hash);
+    sky->cloud = it.handles[7];
+    cr_assert_eq(hash_of(&it), hash);
+    must(quern_entity_set(it.world, it.handles[9], it.id, &(uint64_t){UNITS + 1}));
+    cr_assert_neq(hash_of(&it), hash);
+    quern_world_destroy(it.world);
+}
+
+/* Two entities that exchange a value are not the same as before, although the sum of values is. */
+Test(hash_by, values_belong_to_their_ids)
+{
+    make_units(5);
+    for (uint32_t i = 10; i < 12; i++)
+        units[i] = (unit){.id = i + 1, .place = i, .has_place = true};
+    hashed first = build_units(6);
+    units[10].place = 11;
+    units[11].place = 10;
+    hashed second = build_units(6);
+    cr_assert_neq(hash_of(&first), hash_of(&second));
+    quern_world_destroy(first.world);
+    quern_world_destroy(second.world);
+}
+
+Test(hash_by, entities_without_id_are_left_out)
+{
+    make_units(5);
+    hashed it = build_units(6);
+    aim *aim_of = NULL;
+    uint64_t id = 1;
+    for (; id <= UNITS && aim_of == NULL; id++)
+        aim_of = quern_entity_get(it.world, it.handles[id], it.aim);
+    cr_assert_not_null(aim_of);
+    aim_of->at = (quern_entity){0};
+    must(quern_entity_create(it.world, &it.handles[0]));
+    const uint64_t hash = hash_of(&it);
+    const quern_entity other = setup_entity_with(it.world, &it.aim, 1);
+    cr_assert_eq(hash_of(&it), hash);
+    aim_of = quern_entity_get(it.world, it.handles[id - 1], it.aim);
+    aim_of->at = other;
+    cr_assert_eq(hash_of(&it), hash, "a handle of an entity without id counts as null");
+    must(quern_entity_destroy(it.world, other));
+    cr_assert_eq(hash_of(&it), hash, "a handle of a dead entity counts as null");
+    for (id = 1; id <= UNITS && units[id - 1].owner > 0; id++)
+        ;
+    must(quern_entity_relate(it.world, it.handles[id], it.owner, it.handles[0]));
+    cr_assert_eq(hash_of(&it), hash, "a target without id counts as none");
+    quern_world_destroy(it.world);
+}
+
+/* The hashes of worlds that share entities without handles between them add up to that of one world. */
+Test(hash_by, hashes_of_shared_entities_add_up)
+{
+    enum { WORLDS = 3, SHARED = 50 };
+    quern_world *worlds[WORLDS + 1]; /* the last has all entities */
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i <= WORLDS; i++) {
+        worlds[i] = setup_world();
+        const quern_component list[] = {setup_component(worlds[i], "id", 8, 8),
+                                        setup_component(worlds[i], "place", 8, 8)};
+        cr_assert_eq(quern_world_hash_by(worlds[i], list[0]), 0u, "a world without entities");
+        for (uint64_t id = 1; id <= SHARED; id++) {
+            const void *const values[] = {&id, &(uint64_t){id * id}};
+            if (i < WORLDS && id % WORLDS != i) continue;
+            must(quern_entity_create_with(worlds[i], list, values, 2, NULL));
+        }
+        const uint64_t hash = quern_world_hash_by(worlds[i], list[0]);
+        if (i == WORLDS) cr_assert_eq(hash, sum);
+        sum += hash;
+    }
+    for (uint32_t i = 0; i <= WORLDS; i++)
+        quern_world_destroy(worlds[i]);
+}
+
+static void copy_address(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    memcpy(targets, sources, count * sizeof(uint64_t));
+}
+
+/* The value of a type with hooks and without fields may be an address; its presence counts. */
+Test(hash_by, values_with_hooks_count_only_as_present)
+{
+    make_units(5);
+    hashed it = build_units(6);
+    quern_component owned;
+    must(quern_component_register(it.world,
+                                  &(quern_component_def){.name = "owned",
+                                                         .size_bytes = sizeof(uint64_t),
+                                                         .alignment_bytes = _Alignof(uint64_t),
+                                                         .hooks = {.copy = copy_address}},
+                                  &owned));
+    const uint64_t hash = hash_of(&it);
+    must(quern_entity_add(it.world, it.handles[1], owned, &(uint64_t){1}));
+    const uint64_t with_owned = hash_of(&it);
+    cr_assert_neq(with_owned, hash);
+    must(quern_entity_set(it.world, it.handles[1], owned, &(uint64_t){2}));
+    cr_assert_eq(hash_of(&it), with_owned);
+    quern_world_destroy(it.world);
+}
+
+Test(hash_by, components_that_are_no_ids_are_rejected)
+{
+    hashed it = {.world = setup_world()}, other = {.world = setup_world()};
+    register_types(&it, false);
+    register_types(&other, false);
+    assert_refused_value(it.world, quern_world_hash_by(NULL, it.id) != 0);
+    assert_refused_value(it.world, quern_world_hash_by(it.world, it.tag) != 0);
+    assert_refused_value(it.world, quern_world_hash_by(it.world, it.aim) != 0);
+    assert_refused_value(it.world, quern_world_hash_by(it.world, quern_relation_component(it.owner)) != 0);
+    assert_refused_value(it.world, quern_world_hash_by(it.world, other.id) != 0);
+    assert_refused_value(it.world, quern_world_hash_by(it.world, (quern_component){0}) != 0);
+    quern_world_destroy(other.world);
+    quern_world_destroy(it.world);
 }

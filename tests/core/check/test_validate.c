@@ -166,7 +166,6 @@ Test(validate, locked_world_refuses_calls_that_modify_it)
     quern_world_destroy(world);
     cr_assert_eq(reports.log_count, 1u, "destroying it must be refused, and said");
     world->locked = false;
-    quern_query_destroy(query);
 }
 
 static void make_tags(quern_component *out_tags)
@@ -242,5 +241,4 @@ Test(validate, sixty_five_thousand_archetypes_are_the_limit)
     setup_entity_with(world, &tags[3], 1);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[3])}, 1);
     cr_assert_eq(quern_query_count(query), 1u);
-    quern_query_destroy(query);
 }

@@ -5,15 +5,13 @@
 
 /* A world with many archetypes, some without rows, for tests of trimming. */
 
-#include "tests/support/failing_allocator.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 
 enum { MANY = 3000, CROWD = 60000, TAG_COUNT = 12, SET_COUNT = 1 << TAG_COUNT };
 
 static failing_allocator *allocator;
-static quern_world *world;
 static quern_component number, point, wide; /* uint64_t, vec3, 64 bytes */
 static quern_component tags[TAG_COUNT];
 static quern_entity entities[CROWD];
@@ -22,11 +20,8 @@ static uint32_t empty_archetype_checks_per_sync; /* setting of the next world th
 
 static inline void open_bare(void)
 {
-    allocator = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(allocator),
-                           .empty_archetype_checks_per_sync = empty_archetype_checks_per_sync};
-    quern_result result = quern_world_create(&def, &world);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    allocator = open_failing_world_as(
+        (quern_world_def){.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync});
     number = setup_component(world, "number", 8, 8);
     point = setup_component(world, "point", sizeof(vec3), 4);
     wide = setup_component(world, "wide", 64, 8);
@@ -35,13 +30,6 @@ static inline void open_bare(void)
         snprintf(name, sizeof name, "tag%u", i);
         tags[i] = setup_tag(world, name);
     }
-}
-
-static inline void close_bare(void)
-{
-    assert_at_end(quern_world_validate(world) == QUERN_OK);
-    quern_world_destroy(world);
-    failing_allocator_close(allocator);
 }
 
 static inline void must_stay_valid(quern_result result)

@@ -244,7 +244,6 @@ Test(entity, an_equal_value_changes_nothing)
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_entity_set_if_different(world, entity, position, NULL, &is_changed));
     cr_expect_not(is_changed);
-    quern_query_destroy(query);
 }
 
 Test(entity, values_are_compared_by_fields_where_fields_are_described)

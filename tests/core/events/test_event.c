@@ -649,7 +649,7 @@ static void run_script(failing_allocator *memory, uint64_t failing_call)
 {
     quern_world *small;
     must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &small));
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failing_call);
+    failing_allocator_fail_at(memory, failing_call);
     quern_event event = {0};
     quern_event_reader *reader = NULL;
     while (QUERN_EVENT_REGISTER_FIELDS(small, &event, Hit, target, damage, number) != QUERN_OK)

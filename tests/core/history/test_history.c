@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+
 #include "core/world/world_internal.h"
 #include "tests/core/history/many.h"
 #include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
 
 #include <string.h>
 
@@ -190,7 +193,7 @@ Test(history, a_failed_creation_leaves_no_change_tracking)
         many_open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
         many_change(1, 80);
         setup_entity_with(many_it.world, &many_it.wide, 1);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + ++n);
+        failing_allocator_fail_at(allocator, ++n);
         result = quern_history_create(many_it.world, NULL, &many_it.history);
         failing_allocator_heal(allocator);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
@@ -213,22 +216,17 @@ Test(history, without_memory_world_and_history_are_unchanged)
     quern_history_def def = {.frame_count = MANY_KEPT, .allocator = interface};
     uint64_t failed_count = 0;
     for (;; failed_count++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1 + failed_count);
-        const quern_result result = quern_history_create(many_it.world, &def, &many_it.history);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(allocator, 1 + failed_count,
+                                quern_history_create(many_it.world, &def, &many_it.history)))
+            break;
     }
     cr_assert(failed_count > 3);
     uint64_t hashes[8];
     for (uint64_t frame = 0; frame < 8; frame++) {
         hashes[frame] = many_hash();
         for (uint64_t call = 1;; call++) {
-            failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-            const quern_result result = quern_history_save(many_it.history, frame, NULL);
-            failing_allocator_heal(allocator);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(allocator, call, quern_history_save(many_it.history, frame, NULL)))
+                break;
             cr_assert_eq(many_hash(), hashes[frame]);
             failed_count++;
         }
@@ -237,11 +235,8 @@ Test(history, without_memory_world_and_history_are_unchanged)
     for (uint64_t frame = 7; frame >= 2; frame--) {
         const uint64_t before = many_hash();
         for (uint64_t call = 1;; call++) {
-            failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-            const quern_result result = quern_history_restore(many_it.history, frame, NULL);
-            failing_allocator_heal(allocator);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(allocator, call, quern_history_restore(many_it.history, frame, NULL)))
+                break;
             cr_assert_eq(many_hash(), before);
             failed_count++;
         }
@@ -269,12 +264,8 @@ Test(history, without_memory_for_rows_the_world_is_unchanged)
     must(quern_entity_destroy_matching(many_it.all, NULL));
     must(quern_world_trim(many_it.world));
     const uint64_t emptied = many_hash();
-    for (uint64_t call = 1;; call++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-        const quern_result result = quern_history_restore(many_it.history, 0, NULL);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+    for (uint64_t call = 1;
+         runs_out_of_memory(allocator, call, quern_history_restore(many_it.history, 0, NULL)); call++) {
         cr_assert_eq(many_hash(), emptied);
         must(quern_world_trim(many_it.world));
         failed_count++;
@@ -445,4 +436,403 @@ Test(history, a_schedule_of_a_history_is_not_destroyed)
     many_it.history = NULL;
     quern_schedule_destroy(schedule);
     many_close_world();
+}
+
+/* ----------------------------------------------------------------------------------------------- edges */
+
+/* Histories of worlds with several targets per source: every restored frame has the hash that it had when it was saved,
+ * also after trimming, with large sets and when out of memory. test_delta_calls applies deltas of edges. */
+
+enum { ENTITIES = 400, KEPT = 8, FRAMES = 80 };
+
+static failing_allocator *memory;
+static quern_world *world;
+static quern_relation likes, owns, late;
+static quern_history *history;
+static quern_entity entities[ENTITIES];
+static uint64_t hashes[FRAMES], edge_counts[FRAMES];
+static random_source dice;
+
+static quern_relation register_many(const char *name, quern_target_policy policy)
+{
+    quern_relation relation = {0};
+    must(quern_relation_register(
+        world, &(quern_relation_def){.name = name, .on_target_destroyed = policy, .many = true},
+        &relation));
+    return relation;
+}
+
+static void open_history(void)
+{
+    memory = failing_allocator_create();
+    dice = (random_source){5};
+    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    likes = register_many("likes", QUERN_TARGET_UNRELATES);
+    owns = register_many("owns", QUERN_TARGET_DESTROYS_SOURCE);
+    late = likes;
+    must(quern_history_create(
+        world, &(quern_history_def){.frame_count = KEPT, .allocator = failing_allocator_interface(memory)},
+        &history));
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        entities[i] = setup_entity(world);
+}
+
+static void close_history(void)
+{
+    quern_history_destroy(history);
+    quern_world_destroy(world);
+    failing_allocator_close(memory);
+}
+
+TestSuite(history_edges, .init = open_history, .fini = close_history);
+
+static quern_entity *pick(void)
+{
+    return &entities[random_below(&dice, ENTITIES)];
+}
+
+/* Replaces entities that frames or cascades have destroyed. */
+static void revive(void)
+{
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        if (!quern_entity_is_alive(world, entities[i])) must(quern_entity_create(world, &entities[i]));
+}
+
+static void change_one(void)
+{
+    quern_entity *source = pick(), *target = pick();
+    const quern_relation relation =
+        random_chance(&dice, 80) ? (random_chance(&dice, 80) ? likes : late) : owns;
+    if (quern_entity_equal(*source, *target)) return;
+    switch (random_below(&dice, 12)) {
+    case 0:
+        if (random_chance(&dice, 20)) must(quern_entity_destroy(world, *source));
+        revive();
+        break;
+    case 1:
+        (void)quern_entity_unrelate(world, *source, relation);
+        break;
+    case 2:
+    case 3:
+        (void)quern_entity_unrelate_from(world, *source, relation,
+                                         quern_entity_target(world, *source, relation));
+        break;
+    default:
+        must(quern_entity_relate(world, *source, relation, *target));
+        break;
+    }
+}
+
+static void save(uint64_t frame)
+{
+    must(quern_history_save(history, frame, NULL));
+    hashes[frame] = quern_world_hash(world);
+    edge_counts[frame] = stats_of_world(world).edge_count;
+}
+
+static void expect_frame(uint64_t frame)
+{
+    assert_valid(world);
+    cr_assert_eq(quern_world_hash(world), hashes[frame]);
+    cr_assert_eq(stats_of_world(world).edge_count, edge_counts[frame]);
+}
+
+/* Restores a random kept frame while allocations fail. A failed restore changes nothing. */
+static void restore_one(uint64_t newest)
+{
+    uint64_t oldest;
+    quern_result result;
+    cr_assert(quern_history_get_frames(history, &oldest, NULL));
+    const uint64_t frame = oldest + random_below(&dice, (uint32_t)(newest - oldest + 1));
+    failing_allocator_fail_often(memory, random_below(&dice, 2) * 30, frame);
+    do {
+        const uint64_t hash = quern_world_hash(world);
+        result = quern_history_restore(history, frame, NULL);
+        if (result != QUERN_OK) cr_assert_eq(quern_world_hash(world), hash);
+    } while (result == QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(memory);
+    must(result);
+    expect_frame(frame);
+}
+
+Test(history_edges, restored_frames_have_their_edges)
+{
+    for (uint64_t frame = 0; frame < FRAMES; frame++) {
+        revive();
+        for (uint32_t i = random_below(&dice, 200); i > 0; i--)
+            change_one();
+        if (random_chance(&dice, 20)) must(quern_world_trim(world));
+        if (frame == 20) late = register_many("late", QUERN_TARGET_UNRELATES);
+        save(frame);
+        for (uint32_t i = random_below(&dice, 3); i > 0; i--) {
+            revive();
+            for (uint32_t k = random_below(&dice, 30); k > 0; k--)
+                change_one();
+            restore_one(frame);
+        }
+        must(quern_history_restore(history, frame, NULL));
+    }
+}
+
+/* Sets with directories, and the memory of a history that changes no edge. */
+Test(history_edges, unchanged_edges_are_shared)
+{
+    enum { FANS = 3000 };
+    static quern_entity fans[FANS];
+    quern_history_stats before, after;
+    for (uint32_t i = 0; i < FANS; i++) {
+        fans[i] = setup_entity(world);
+        must(quern_entity_relate(world, fans[i], likes, entities[0]));
+    }
+    save(0);
+    must(quern_history_get_stats(history, &before));
+    save(1);
+    must(quern_history_get_stats(history, &after));
+    cr_assert_lt(after.used_bytes - before.used_bytes, 4096u);
+    for (uint32_t i = 0; i < FANS; i += 2)
+        must(quern_entity_unrelate(world, fans[i], likes));
+    save(2);
+    must(quern_entity_destroy(world, entities[0]));
+    for (uint64_t i = 0; i < 3; i++) {
+        must(quern_history_restore(history, i, NULL));
+        expect_frame(i);
+        cr_assert_eq(quern_entity_source_count(world, entities[0], likes), i < 2 ? FANS : FANS / 2);
+    }
+}
+
+/* A save that fails leaves nothing behind: close_history counts the memory. */
+Test(history_edges, saves_without_memory_change_nothing)
+{
+    for (uint32_t i = 1; i < ENTITIES; i++)
+        must(quern_entity_relate(world, entities[i], likes, entities[i / 2]));
+    const uint64_t hash = quern_world_hash(world);
+    quern_result result;
+    uint32_t failures = 0;
+    do {
+        failing_allocator_fail_at(memory, 1 + failures);
+        result = quern_history_save(history, 0, NULL);
+        failing_allocator_heal(memory);
+        cr_assert_eq(quern_world_hash(world), hash);
+        failures += result == QUERN_ERROR_OUT_OF_MEMORY;
+    } while (result == QUERN_ERROR_OUT_OF_MEMORY);
+    must(result);
+    cr_assert_gt(failures, 0u);
+    must(quern_entity_unrelate(world, entities[1], likes));
+    must(quern_history_restore(history, 0, NULL));
+    cr_assert_eq(quern_world_hash(world), hash);
+}
+
+/* Sets need memory again after all of it was given back. */
+Test(history_edges, restores_without_memory_change_nothing)
+{
+    enum { MANY = 1100 }; /* more than a block */
+    static quern_entity targets[MANY];
+    uint32_t failures = 0;
+    for (uint32_t i = 0; i < MANY; i++)
+        targets[i] = setup_entity(world);
+    for (quern_result result = QUERN_ERROR_OUT_OF_MEMORY; result != QUERN_OK; failures++) {
+        for (uint32_t i = 0; i < MANY; i++)
+            must(quern_entity_relate(world, entities[0], likes, targets[i]));
+        must(quern_history_save(history, 1, NULL));
+        const uint64_t saved = quern_world_hash(world);
+        must(quern_entity_unrelate(world, entities[0], likes));
+        must(quern_world_trim(world));
+        const uint64_t hash = quern_world_hash(world);
+        failing_allocator_fail_at(memory, 1 + failures);
+        result = quern_history_restore(history, 1, NULL);
+        failing_allocator_heal(memory);
+        cr_assert_eq(quern_world_hash(world), result == QUERN_OK ? saved : hash);
+        assert_valid(world);
+    }
+    cr_assert_gt(failures, 2u);
+}
+
+/* --------------------------------------------------------------------------------------------- prefabs */
+
+/* Histories together with prefabs and archives: entities that these create are removed by a restore, and
+ * restored by another one. */
+
+enum { INSTANCES = 12 };
+
+static uint64_t step(uint64_t seed)
+{
+    many_change(seed, 150);
+    return many_hash();
+}
+
+/* ------------------------------------------------------------------------------------------ prefabs */
+
+static quern_prefab capture_tree(void)
+{
+    const amount value = {7};
+    quern_entity root, child;
+    quern_prefab prefab;
+    must(quern_entity_create_with(many_it.world, (quern_component[]){many_it.amount, many_it.tracked},
+                                  (const void *const[]){&value, NULL}, 2, &root));
+    for (uint32_t i = 0; i < 3; i++) {
+        must(quern_entity_create_with(many_it.world, (quern_component[]){many_it.amount, many_it.wide},
+                                      (const void *const[]){&value, NULL}, 2, &child));
+        must(quern_entity_relate(many_it.world, child, many_it.parent, root));
+    }
+    must(quern_entity_set_name(many_it.world, child, "last"));
+    must(quern_entity_set_component_enabled(many_it.world, child, many_it.amount, false));
+    must(quern_prefab_capture(many_it.world, root, &prefab));
+    return prefab;
+}
+
+/* Spawns instances by a call and by commands. */
+static uint64_t spawn(quern_prefab prefab)
+{
+    must(quern_prefab_spawn_many(many_it.world, prefab, INSTANCES, NULL, NULL, NULL));
+    quern_commands *commands = quern_world_commands(many_it.world);
+    for (uint32_t i = 0; i < INSTANCES; i++)
+        must(quern_commands_spawn(commands, prefab, NULL, NULL));
+    must(quern_world_flush(many_it.world));
+    return many_hash();
+}
+
+Test(history_prefabs, instances_of_prefabs_are_removed_and_restored)
+{
+    many_open_world(NULL);
+    many_change(1, 200);
+    const quern_prefab prefab = capture_tree();
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t before = many_hash();
+    const uint64_t spawned = spawn(prefab);
+    must(quern_history_save(many_it.history, 1, NULL));
+    const uint64_t changed = step(4);
+    must(quern_history_save(many_it.history, 2, NULL));
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        must(quern_history_restore(many_it.history, 0, NULL));
+        cr_assert_eq(many_hash(), before);
+        cr_assert_eq(spawn(prefab), spawned);
+        cr_assert_eq(step(4), changed);
+        must(quern_history_restore(many_it.history, 1, NULL));
+        cr_assert_eq(many_hash(), spawned);
+        cr_assert_eq(step(4), changed);
+        must(quern_history_restore(many_it.history, 2, NULL));
+        cr_assert_eq(many_hash(), changed);
+    }
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+}
+
+Test(history_prefabs, prefabs_themselves_are_not_removed)
+{
+    many_open_world(NULL);
+    many_change(1, 200);
+    const quern_prefab first = capture_tree();
+    spawn(first);
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t before = many_hash();
+    const quern_prefab second = capture_tree();
+    const uint32_t member_count = quern_prefab_member_count(many_it.world, second);
+    must(quern_prefab_destroy(many_it.world, first));
+    step(5);
+    must(quern_history_restore(many_it.history, 0, NULL));
+    cr_assert_eq(many_hash(), before); /* with the instances of the destroyed prefab */
+    must_refuse(UNKNOWN_PREFAB, many_it.world, quern_prefab_spawn(many_it.world, first, NULL, NULL));
+    cr_assert_eq(quern_prefab_member_count(many_it.world, second), member_count);
+    const uint64_t count = stats_of_world(many_it.world).entity_count;
+    spawn(second);
+    cr_assert_eq(stats_of_world(many_it.world).entity_count,
+                 count + 2 * (uint64_t)INSTANCES * member_count);
+    must(quern_history_restore(many_it.history, 0, NULL));
+    cr_assert_eq(many_hash(), before);
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+}
+
+/* ----------------------------------------------------------------------------------------- archives */
+
+/* Saves an archive without the components that only hooks can copy. */
+static void archive(quern_byte_buffer *out_bytes)
+{
+    *out_bytes = (quern_byte_buffer){0};
+    must(quern_world_save(many_it.world, quern_sink_bytes(out_bytes),
+                          &(quern_save_def){.leave_out = {many_it.tracked}}));
+}
+
+static uint64_t load(const quern_byte_buffer *bytes)
+{
+    must(quern_world_load(many_it.world, quern_source_bytes(bytes->bytes, bytes->size_bytes),
+                          &(quern_load_def){.drop_taken_names = true}, NULL));
+    return many_hash();
+}
+
+/* Loads the archive, restores the frame before, loads it again, and restores the frame with the loaded
+ * entities. */
+static void load_and_take_back(const quern_byte_buffer *bytes)
+{
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t before = many_hash();
+    const uint64_t loaded = load(bytes);
+    cr_assert_neq(loaded, before);
+    must(quern_history_save(many_it.history, 1, NULL));
+    const uint64_t changed = step(9);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        must(quern_history_restore(many_it.history, 0, NULL));
+        cr_assert_eq(many_hash(), before);
+        cr_assert_eq(load(bytes), loaded);
+        cr_assert_eq(step(9), changed);
+        must(quern_history_restore(many_it.history, 1, NULL));
+        cr_assert_eq(many_hash(), loaded);
+        cr_assert_eq(step(9), changed);
+    }
+}
+
+Test(history_prefabs, loaded_entities_are_removed_by_a_restore)
+{
+    quern_byte_buffer bytes;
+    many_open_world(NULL);
+    many_change(2, 500);
+    archive(&bytes);
+    many_change(3, 100);
+    load_and_take_back(&bytes);
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+    quern_byte_buffer_release(&bytes);
+}
+
+Test(history_prefabs, loading_into_an_empty_world_is_undone_by_a_restore)
+{
+    quern_byte_buffer bytes;
+    many_open_world(NULL);
+    many_change(2, 500);
+    archive(&bytes);
+    many_close_world();
+    many_open_world(NULL);
+    load_and_take_back(&bytes);
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+    quern_byte_buffer_release(&bytes);
+}
+
+Test(history_prefabs, a_delta_contains_the_loaded_entities)
+{
+    quern_byte_buffer bytes;
+    quern_delta *delta;
+    uint32_t count;
+    uint64_t created_count = 0, destroyed_count = 0;
+    many_open_world(NULL);
+    many_change(2, 300);
+    archive(&bytes);
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t entity_count = stats_of_world(many_it.world).entity_count;
+    load(&bytes);
+    must(quern_history_save(many_it.history, 1, NULL));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
+    const quern_delta_batch *batches = quern_delta_batches(delta, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (batches[i].kind == QUERN_DELTA_CREATED) created_count += batches[i].count;
+        destroyed_count += batches[i].kind == QUERN_DELTA_DESTROYED;
+    }
+    cr_assert(created_count == entity_count && destroyed_count == 0);
+    quern_delta_destroy(delta);
+    many_close_world();
+    quern_byte_buffer_release(&bytes);
 }

@@ -541,7 +541,7 @@ static uint64_t refused_call;
 static void replace_all_and_refuse(quern_context *context)
 {
     replace_all(context);
-    if (refuses) failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + refused_call);
+    if (refuses) failing_allocator_fail_at(memory, refused_call);
     refuses = false;
 }
 

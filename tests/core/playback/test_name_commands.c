@@ -180,15 +180,12 @@ Test(name_commands, sync_point_without_memory_changes_no_name)
     }
     const uint64_t hash = quern_world_hash(world);
     uint32_t refused_count = 0;
-    for (uint32_t call = 1;; call++, refused_count++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-        const quern_result result = quern_world_flush(world);
-        failing_allocator_heal(allocator);
+    for (uint32_t call = 1; runs_out_of_memory(allocator, call, quern_world_flush(world));
+         call++, refused_count++) {
         assert_valid(world);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
         cr_assert_eq(quern_world_hash(world), hash);
     }
+    assert_valid(world);
     cr_assert_gt(refused_count, 8u, "%u", refused_count);
     quern_world_destroy(world);
     world = kept;

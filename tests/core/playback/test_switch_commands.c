@@ -312,7 +312,7 @@ Test(switch_commands, failed_sync_points_change_nothing_and_can_be_repeated)
         make(&it, 2, child);
         record_all(&it, root, child);
         const uint64_t before = quern_world_hash(it.world);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        failing_allocator_fail_at(allocator, call);
         result = quern_world_flush(it.world);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
         if (result != QUERN_OK) cr_assert_eq(quern_world_hash(it.world), before);

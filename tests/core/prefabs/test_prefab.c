@@ -393,19 +393,13 @@ Test(prefab, invalid_calls_are_refused, .init = open_scene)
 }
 
 /* Repeats a call with each of its allocations failing in turn, until it succeeds. Returns the number of failures. */
-#define FAIL_EACH(allocator, world, call)                                                          \
-    do {                                                                                           \
-        for (uint32_t nth = 1;; nth++) {                                                           \
-            const uint64_t hash = quern_world_hash(world);                                         \
-            failing_allocator_fail_at((allocator), failing_allocator_call_count(allocator) + nth); \
-            const quern_result result = (call);                                                    \
-            failing_allocator_heal(allocator);                                                     \
-            if (result == QUERN_OK) break;                                                         \
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());          \
-            cr_assert_eq(quern_world_hash(world), hash);                                           \
-            assert_valid(world);                                                                   \
-            failed_count++;                                                                        \
-        }                                                                                          \
+#define FAIL_EACH(allocator, world, call)                                                         \
+    do {                                                                                          \
+        const uint64_t hash = quern_world_hash(world);                                            \
+        for (uint32_t nth = 1; runs_out_of_memory(allocator, nth, call); nth++, failed_count++) { \
+            cr_assert_eq(quern_world_hash(world), hash);                                          \
+            assert_valid(world);                                                                  \
+        }                                                                                         \
     } while (0)
 
 static quern_result spawn_or_leave(quern_prefab prefab, uint32_t count, const quern_spawn_def *def,

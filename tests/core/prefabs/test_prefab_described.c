@@ -415,11 +415,9 @@ Test(prefab_described, failed_allocations_leave_nothing)
     uint64_t failures = 0;
     for (; prefab.bits == 0; failures++) {
         const uint64_t live = tracked_live_count(&in.scene.counts);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + failures + 1);
-        const quern_result result = quern_prefab_create(in.scene.world, tree.members, tree.count, &prefab);
-        failing_allocator_heal(allocator);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        if (!runs_out_of_memory(allocator, failures + 1,
+                                quern_prefab_create(in.scene.world, tree.members, tree.count, &prefab)))
+            break;
         cr_assert_eq(quern_world_hash(in.scene.world), hash);
         cr_assert_eq(tracked_live_count(&in.scene.counts), live);
         cr_assert_eq(quern_world_list_prefabs(in.scene.world, NULL, 0), 0u);

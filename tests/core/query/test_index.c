@@ -519,7 +519,7 @@ Test(index_memory, what_fails_is_right_afterwards, .timeout = 120)
             else
                 must(quern_entity_create_with(world, &scene.unit, (const void *[]){&value}, 1, entity));
         }
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + round % 5);
+        failing_allocator_fail_at(memory, 1 + round % 5);
         for (uint32_t i = 0; i < SCENE_INDEXES; i++) {
             const quern_entity *found;
             uint32_t count;
@@ -549,7 +549,7 @@ Test(index_memory, creation_fails_as_a_whole)
     uint32_t failures = 0;
     for (uint64_t call = 1; result != QUERN_OK; call++) {
         quern_index *made = NULL;
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         result = quern_index_create(world, &def, &made);
         failing_allocator_heal(memory);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
@@ -560,7 +560,7 @@ Test(index_memory, creation_fails_as_a_whole)
     result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint64_t call = 1; result != QUERN_OK; call++) {
         quern_query *made = NULL;
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         result = quern_query_create(world, &scene.orders[0], &made);
         failing_allocator_heal(memory);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
@@ -595,12 +595,10 @@ Test(index_memory, frame_without_memory_does_not_call_the_system)
             must(quern_entity_create_with(world, &scene.unit, (const void *[]){&value}, 1, &entities[i]));
         }
         call_count = 0;
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + round % 4);
-        const quern_result result = quern_schedule_run(schedule, NULL, 0);
-        failing_allocator_heal(memory);
-        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
-        failures += result != QUERN_OK;
-        cr_assert((call_count > 0) == (result == QUERN_OK));
+        const bool has_failed =
+            runs_out_of_memory(memory, 1 + round % 4, quern_schedule_run(schedule, NULL, 0));
+        failures += has_failed;
+        cr_assert((call_count > 0) == !has_failed);
         must(quern_schedule_run(schedule, NULL, 0));
         scene_check(&scene, "after a frame");
     }

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "core/world/world_internal.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -516,6 +517,7 @@ static void run_churn(uint64_t seed)
 
 Test(ref, random_programs_agree_with_entity_get, .timeout = 300)
 {
+    runs_on_one_thread();
     for (uint64_t seed = 1; seed <= 4; seed++) {
         run_churn(seed);
         cr_assert_gt(it.count_valid_refs, it.checked_count / 100, "seed %u: refs hardly remember",

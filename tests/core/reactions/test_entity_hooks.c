@@ -166,7 +166,7 @@ Test(entity_hooks, are_called_when_a_world_ends_without_memory)
     const quern_entity child = make(2);
     must(quern_entity_relate(world, child, parent, make(1)));
     calls[0] = '\0';
-    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    failing_allocator_fail_from(memory, 1);
     quern_world_destroy(world);
     world = NULL;
     expect("remove 2, remove 1, ");
@@ -330,7 +330,7 @@ Test(entity_hooks, are_not_called_if_a_call_fails)
     must(quern_history_create(world, NULL, &history));
     must(quern_history_save(history, 1, NULL));
     for (uint64_t call = 1;; call++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        failing_allocator_fail_at(memory, call);
         const uint64_t failed = failing_allocator_failed_count(memory);
         const quern_result result = play(history);
         const bool has_failed = failing_allocator_failed_count(memory) > failed;
@@ -355,7 +355,7 @@ Test(entity_hooks, leave_no_memory_to_a_world_without_archetypes)
         quern_entity entity;
         must(quern_world_create(&def, &other));
         must(quern_component_register(other, &hooked, &component));
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        failing_allocator_fail_at(memory, n);
         result = quern_entity_create_with(other, &component, NULL, 1, &entity);
         failing_allocator_heal(memory);
         quern_world_destroy(other);

@@ -100,7 +100,7 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
         quern__reaction_finish(&world->storage, values.reaction);
         quern__reaction_drop(&world->storage, told.reaction);
         const uint64_t hash = quern_world_hash(world);
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        failing_allocator_fail_at(memory, n);
         const quern_result result = make();
         has_failed = result != QUERN_OK;
         if (has_failed) {
@@ -110,9 +110,9 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
             cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
             must(make());
         }
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1);
+        failing_allocator_fail_at(memory, 1);
         while (quern__reaction_take(&world->storage, values.reaction) != QUERN_OK)
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 2);
+            failing_allocator_fail_at(memory, 2);
         failing_allocator_heal(memory);
         quern__reaction_finish(&world->storage, values.reaction);
         reacting_look(&told);
@@ -167,7 +167,7 @@ Test(reaction_memory, adding_a_reaction)
                                      .query = query};
     for (; has_failed; n++) {
         quern__reaction *reaction;
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        failing_allocator_fail_at(memory, n);
         has_failed = quern__reaction_add(&world->storage, &def, &reaction) != QUERN_OK;
         failing_allocator_heal(memory);
         assert_valid(world);
@@ -188,7 +188,7 @@ Test(reaction_memory, creating_an_archetype)
     const quern_entity entity = create_old(1);
     reacting old = react(QUERN_REACT_SET, quern_term_old(number));
     for (; has_failed; n++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        failing_allocator_fail_at(memory, n);
         has_failed = quern_entity_add(world, entity, other, NULL) != QUERN_OK;
         failing_allocator_heal(memory);
         assert_valid(world);
@@ -208,7 +208,7 @@ Test(reaction_memory, creating_rows_with_old_values)
     open_world();
     reacting old = react(QUERN_REACT_SET, quern_term_old(number));
     for (; has_failed; n++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        failing_allocator_fail_at(memory, n);
         has_failed = quern_entity_create_many(world, (const quern_component[]){number, big}, NULL, 2, MANY,
                                               entities) != QUERN_OK;
         failing_allocator_heal(memory);

@@ -132,8 +132,6 @@ Test(query_text, alternatives_may_be_one_or_apart)
     must(quern_query_create(world, &read, &again));
     cr_assert_eq(quern_query_count(query), 1u);
     cr_assert_eq(quern_query_count(again), 1u);
-    quern_query_destroy(query);
-    quern_query_destroy(again);
 }
 
 Test(query_text, filters_combine)
@@ -189,7 +187,6 @@ Test(query_text, a_parsed_query_finds_what_its_terms_say)
     must(quern_query_parse(world, "mut Position, Hunter | Prey, !Velocity", &def));
     must(quern_query_create(world, &def, &query));
     cr_assert_eq(quern_query_count(query), 2u);
-    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------------- errors */

@@ -189,7 +189,7 @@ Test(edge_hooks, are_not_called_by_calls_without_memory)
         quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
         for (uint64_t n = 1; result != QUERN_OK; n++) {
             expect("");
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+            failing_allocator_fail_at(memory, n);
             result = functions[i]();
             failing_allocator_heal(memory);
             must(quern_world_validate(world));

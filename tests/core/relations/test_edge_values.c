@@ -714,13 +714,12 @@ Test(edge_values, a_call_without_memory_changes_nothing)
     for (uint32_t i = 1; i < 40; i++) {
         const uint64_t hash = quern_world_hash(world);
         for (uint32_t n = 1;; n++) {
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
-            const quern_result result =
-                i % 2 == 0 ? quern_entity_relate_with(world, all[0], likes, all[i], &(like){.since = i})
-                           : quern_entity_relate_with(world, all[i], owes, all[0], &(debt){(int32_t)i, 0});
-            failing_allocator_heal(memory);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            if (!runs_out_of_memory(
+                    memory, n,
+                    i % 2 == 0
+                        ? quern_entity_relate_with(world, all[0], likes, all[i], &(like){.since = i})
+                        : quern_entity_relate_with(world, all[i], owes, all[0], &(debt){(int32_t)i, 0})))
+                break;
             cr_assert_eq(quern_world_hash(world), hash);
             assert_valid(world);
         }
@@ -747,12 +746,7 @@ Test(edge_values, a_sync_point_without_memory_changes_nothing)
         }
         must(quern_commands_unrelate_from(commands(), all[0], likes, all[turn + 1]));
         const uint64_t hash = quern_world_hash(world);
-        for (uint32_t n = 1;; n++) {
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
-            const quern_result result = quern_world_flush(world);
-            failing_allocator_heal(memory);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        for (uint32_t n = 1; runs_out_of_memory(memory, n, quern_world_flush(world)); n++) {
             cr_assert_eq(quern_world_hash(world), hash);
             assert_valid(world);
         }
@@ -777,11 +771,7 @@ Test(edge_values, a_destroy_without_memory_changes_nothing)
     must(quern_history_create(world, &(quern_history_def){.frame_count = 2}, &history));
     must(quern_history_save(history, 1, NULL));
     const uint64_t hash = quern_world_hash(world);
-    for (uint32_t n = 1;; n++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
-        const quern_result result = quern_entity_destroy(world, all[11]);
-        failing_allocator_heal(memory);
-        if (result == QUERN_OK) break;
+    for (uint32_t n = 1; runs_out_of_memory(memory, n, quern_entity_destroy(world, all[11])); n++) {
         cr_assert_eq(quern_world_hash(world), hash);
         assert_valid(world);
     }

@@ -17,7 +17,12 @@ static void open_memory(void)
     allocator = failing_allocator_interface(memory);
 }
 
-TestSuite(copy, .init = open_memory);
+static void close_memory(void)
+{
+    failing_allocator_close(memory);
+}
+
+TestSuite(copy, .init = open_memory, .fini = close_memory);
 
 /* Two chunks with random bytes, with consecutive columns of ROWS rows each, and the expected target. Object files of
  * Windows align data to 8192 bytes at most, so they are aligned less than chunks, which copies do not depend on. */
@@ -123,7 +128,6 @@ Test(copy, rows_with_values_of_all_sizes_are_copied_exactly)
     random_source random = {1};
     for (uint32_t i = 0; i < 200; i++)
         check_columns(1 + i % 20, any_size, &random);
-    failing_allocator_close(memory);
 }
 
 Test(copy, columns_of_the_usual_sizes_share_groups)
@@ -131,7 +135,6 @@ Test(copy, columns_of_the_usual_sizes_share_groups)
     random_source random = {2};
     for (uint32_t i = 0; i < 200; i++)
         check_columns(1 + i, usual_size, &random);
-    failing_allocator_close(memory);
 }
 
 Test(copy, values_of_odd_sizes_are_copied_exactly)
@@ -139,7 +142,6 @@ Test(copy, values_of_odd_sizes_are_copied_exactly)
     random_source random = {3};
     for (uint32_t i = 0; i < 100; i++)
         check_columns(MAX_COLUMNS, tiny_size, &random);
-    failing_allocator_close(memory);
 }
 
 static uint32_t next_size;
@@ -156,7 +158,6 @@ Test(copy, values_of_each_single_size_are_copied_exactly)
         check_columns(1, one_size, &random);
         check_columns(MAX_COLUMNS, one_size, &random);
     }
-    failing_allocator_close(memory);
 }
 
 Test(copy, a_row_without_columns_copies_nothing)
@@ -164,7 +165,6 @@ Test(copy, a_row_without_columns_copies_nothing)
     random_source random = {5};
     check_columns(0, any_size, &random);
     check_leaving(0, any_size, &random);
-    failing_allocator_close(memory);
 }
 
 Test(copy, the_last_row_fills_the_gap_of_a_leaving_row)
@@ -175,7 +175,6 @@ Test(copy, the_last_row_fills_the_gap_of_a_leaving_row)
         check_leaving(1 + i, usual_size, &random);
         check_leaving(1 + i, tiny_size, &random);
     }
-    failing_allocator_close(memory);
 }
 
 Test(copy, columns_that_the_target_lacks_are_not_copied)
@@ -189,7 +188,6 @@ Test(copy, columns_that_the_target_lacks_are_not_copied)
     cr_assert_eq(plan[4].group.step_count, 1u);
     cr_assert_eq(plan[6].group.step_count, 0u);
     quern__copy_release(&allocator, plan);
-    failing_allocator_close(memory);
 }
 
 Test(copy, columns_of_equal_size_share_a_group)
@@ -206,7 +204,6 @@ Test(copy, columns_of_equal_size_share_a_group)
     cr_assert_eq(plan[5].group.step_count, 4u);
     cr_assert_eq(plan[10].group.step_count, 0u);
     quern__copy_release(&allocator, plan);
-    failing_allocator_close(memory);
 }
 
 Test(copy, compiling_fails_without_memory)
@@ -215,7 +212,6 @@ Test(copy, compiling_fails_without_memory)
     failing_allocator_fail_from(memory, 1);
     cr_assert_null(quern__copy_compile(&allocator, copies, 1));
     quern__copy_release(&allocator, NULL);
-    failing_allocator_close(memory);
 }
 
 Test(copy, single_values_are_copied_exactly)
@@ -233,5 +229,4 @@ Test(copy, single_values_are_copied_exactly)
         quern__copy_new_value(target + 100, source + 200, size_bytes);
         cr_assert_arr_eq(target, expected, sizeof expected, "%u bytes that are new", size_bytes);
     }
-    failing_allocator_close(memory);
 }

@@ -184,7 +184,7 @@ Test(record_pages, remain_absent_without_memory)
     give_many(taken, 3 * PAGE);
     drop_pages();
     for (uint32_t failing = 1; failing <= 4; failing++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failing);
+        failing_allocator_fail_at(memory, failing);
         cr_assert_eq(quern__entities_reserve(&entities, &allocator, 3 * PAGE + 1),
                      QUERN_ERROR_OUT_OF_MEMORY);
         cr_assert_eq(entities.free_count + entities.absent_count, 3u * PAGE);
@@ -305,8 +305,7 @@ static void random_step(random_source *random)
             if (expected.alive[i] / PAGE == page) model_give(i);
         break;
     default:
-        failing_allocator_fail_from(memory,
-                                    failing_allocator_call_count(memory) + random_below(random, 3) + 1);
+        failing_allocator_fail_from(memory, random_below(random, 3) + 1);
         (void)quern__entities_reserve(&entities, &allocator, random_below(random, 3 * PAGE));
         failing_allocator_heal(memory);
         break;

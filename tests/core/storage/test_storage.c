@@ -289,7 +289,6 @@ Test(storage, all_chunks_but_the_last_stay_full)
         memmove(&entities[(left - 1) / 2], &entities[(left - 1) / 2 + 1],
                 (left - 1 - (left - 1) / 2) * sizeof *entities);
     }
-    quern_query_destroy(query);
 }
 
 Test(storage, chunks_are_filled_to_the_last_byte_but_a_row_and_some_alignment)
@@ -300,7 +299,6 @@ Test(storage, chunks_are_filled_to_the_last_byte_but_a_row_and_some_alignment)
     uint32_t first = 0, last = 0;
     count_views(query, &first, &last);
     cr_assert_geq(first, 16384u * 98 / 100 / 16, "only %u rows of 16 bytes in a chunk", first);
-    quern_query_destroy(query);
 }
 
 /* --------------------------------------------------------------------------------- sizes, alignment */

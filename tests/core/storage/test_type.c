@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+
+#include "core/storage/conversion.h"
+#include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,4 +242,278 @@ Test(type, names_are_compared_without_keywords_and_namespaces)
         cr_assert_eq(quern__type_has_c_name(&type, cases[i].asked), cases[i].fits, "'%s' as '%s'",
                      cases[i].registered, cases[i].asked);
     }
+}
+
+/* ---------------------------------------------------------------------------------------------- fields */
+
+/* Tests of loading and storing elements of fields, and of conversions between number types. */
+
+static uint64_t of_real(double real)
+{
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
+static uint64_t of_float(float real)
+{
+    uint32_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
+Test(field, storing_restores_the_loaded_bytes)
+{
+    const unsigned char bytes[9] = {0xFF, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88};
+    for (int type = QUERN_FIELD_BOOL; type <= QUERN_FIELD_F64; type++) {
+        char copy[9] = {0};
+        const char *at = (const char *)bytes + 1; /* not aligned */
+        const uint32_t size = quern__field_bytes((quern_field_type)type);
+        quern__field_store((quern_field_type)type, copy, quern__field_load((quern_field_type)type, at));
+        cr_assert_arr_eq(copy, at, size, "type %d", type);
+        cr_assert_eq(copy[size], 0, "type %d", type);
+    }
+}
+
+Test(field, loading_sign_extends_signed_integers)
+{
+    const int8_t small = -3;
+    const int32_t large = INT32_MIN;
+    cr_assert_eq((int64_t)quern__field_load(QUERN_FIELD_I8, (const char *)&small), -3);
+    cr_assert_eq((int64_t)quern__field_load(QUERN_FIELD_I32, (const char *)&large), INT32_MIN);
+    cr_assert_eq(quern__field_load(QUERN_FIELD_U8, (const char *)&small), 253);
+    cr_assert_eq(quern__field_real(QUERN_FIELD_I32, (uint64_t)(int64_t)large), (double)INT32_MIN);
+    cr_assert_eq(quern__field_real(QUERN_FIELD_U64, UINT64_MAX), 0x1p64);
+}
+
+typedef struct conversion_case {
+    quern_field_type from, to;
+    uint64_t bits;
+    bool fits;
+    uint64_t expected;
+} conversion_case;
+
+Test(field, conversion_fails_only_for_numbers_out_of_range)
+{
+    const conversion_case cases[] = {
+        {QUERN_FIELD_I64, QUERN_FIELD_I8, (uint64_t)-128, true, (uint64_t)-128},
+        {QUERN_FIELD_I64, QUERN_FIELD_I8, (uint64_t)-129, false, 0},
+        {QUERN_FIELD_I64, QUERN_FIELD_U64, (uint64_t)-1, false, 0},
+        {QUERN_FIELD_U64, QUERN_FIELD_I64, UINT64_MAX, false, 0},
+        {QUERN_FIELD_U64, QUERN_FIELD_I64, INT64_MAX, true, INT64_MAX},
+        {QUERN_FIELD_U32, QUERN_FIELD_U8, 255, true, 255},
+        {QUERN_FIELD_U32, QUERN_FIELD_U8, 256, false, 0},
+        {QUERN_FIELD_BOOL, QUERN_FIELD_U8, 0x40, true, 1},
+        {QUERN_FIELD_I16, QUERN_FIELD_BOOL, (uint64_t)-7, true, 1},
+        {QUERN_FIELD_F64, QUERN_FIELD_BOOL, of_real(-0.0), true, 0},
+        {QUERN_FIELD_F64, QUERN_FIELD_BOOL, of_real(0.25), true, 1},
+        {QUERN_FIELD_F64, QUERN_FIELD_U8, of_real(-0.9), true, 0},
+        {QUERN_FIELD_F64, QUERN_FIELD_U8, of_real(-1), false, 0},
+        {QUERN_FIELD_F64, QUERN_FIELD_U8, of_real(255.9), true, 255},
+        {QUERN_FIELD_F64, QUERN_FIELD_I64, of_real(-0x1p63), true, (uint64_t)INT64_MIN},
+        {QUERN_FIELD_F64, QUERN_FIELD_I64, of_real(0x1p63), false, 0},
+        {QUERN_FIELD_F64, QUERN_FIELD_U64, of_real(0x1p63), true, UINT64_C(1) << 63},
+        {QUERN_FIELD_F64, QUERN_FIELD_U64, of_real(0x1p64), false, 0},
+        {QUERN_FIELD_F64, QUERN_FIELD_I32, of_real(-2.75), true, (uint64_t)-2},
+        {QUERN_FIELD_F64, QUERN_FIELD_I32, of_real(NAN), false, 0},
+        {QUERN_FIELD_F32, QUERN_FIELD_U64, of_float(INFINITY), false, 0},
+        {QUERN_FIELD_F32, QUERN_FIELD_F64, of_float(0.5f), true, of_real(0.5)},
+        {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(FLT_MAX), true, of_float(FLT_MAX)},
+        {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(1e39), false, 0},
+        {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(-INFINITY), true, of_float(-INFINITY)},
+        {QUERN_FIELD_I64, QUERN_FIELD_F64, (uint64_t)-5, true, of_real(-5)},
+        {QUERN_FIELD_I64, QUERN_FIELD_F32, (uint64_t)-5, true, of_float(-5)},
+        {QUERN_FIELD_BOOL, QUERN_FIELD_F32, 0x40, true, of_float(1)},
+        /* direct rounding goes up; rounding by a double first would hit the middle and go down to even */
+        {QUERN_FIELD_I64, QUERN_FIELD_F32, UINT64_C(0x1000001000000001), true, of_float(0x1.000002p60f)},
+        {QUERN_FIELD_U64, QUERN_FIELD_F32, UINT64_C(0x8000008000000001), true, of_float(0x1.000002p63f)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const conversion_case *it = &cases[i];
+        uint64_t bits = 77;
+        cr_assert_eq(quern__field_convert(it->from, it->bits, it->to, &bits), it->fits, "case %zu", i);
+        if (it->fits) cr_assert_eq(bits, it->expected, "case %zu", i);
+    }
+}
+
+Test(field, types_beyond_the_last_have_no_size)
+{
+    cr_assert_eq(quern__field_bytes(QUERN_FIELD_TEXT), 1u);
+    cr_assert_eq(quern__field_bytes((quern_field_type)(QUERN_FIELD_LIST + 1)), 0u);
+    cr_assert_eq(quern__field_bytes((quern_field_type)0), 0u);
+}
+
+/* ------------------------------------------------------------------------------------------ conversion */
+
+/* Tests that values are read and changed in their described fields only, and that no field or value after the last one
+ * is. Each list of fields is followed by one field, and each array of values by one value, that is not part of it. */
+
+typedef struct item {
+    quern_entity owner;
+    uint32_t number, other;
+    quern_entity stranger;
+} item;
+
+/* The same with its members in another order. */
+typedef struct moved_item {
+    uint32_t number, other;
+    quern_entity owner, stranger;
+} moved_item;
+
+enum { COUNT = 3, FIELD_COUNT = 2 };
+
+#define FIELD_OF(of, member, kind)                                                                    \
+    {                                                                                                 \
+        .name = #member, .type = QUERN_FIELD_##kind, .offset_bytes = offsetof(of, member), .count = 1 \
+    }
+
+static quern_field fields[] = {FIELD_OF(item, number, U32), FIELD_OF(item, owner, ENTITY),
+                               FIELD_OF(item, stranger, ENTITY)};
+static quern_field moved_fields[] = {FIELD_OF(moved_item, owner, ENTITY), FIELD_OF(moved_item, number, U32),
+                                     FIELD_OF(moved_item, stranger, ENTITY)};
+
+static const quern__type type = {.name = "item",
+                                 .size_bytes = sizeof(item),
+                                 .alignment_bytes = 8,
+                                 .fields = fields,
+                                 .field_count = FIELD_COUNT,
+                                 .has_entity_fields = true};
+static const quern__type moved_type = {.name = "item",
+                                       .size_bytes = sizeof(moved_item),
+                                       .alignment_bytes = 8,
+                                       .fields = moved_fields,
+                                       .field_count = FIELD_COUNT,
+                                       .has_entity_fields = true};
+
+static const quern__conversion_words words = {"before", "now", "old"};
+
+static quern_entity entity(uint64_t bits)
+{
+    return (quern_entity){.bits = bits};
+}
+
+static item item_of(uint32_t number)
+{
+    return (item){entity(number + 100), number, 7, entity(5)};
+}
+
+Test(conversion, values_with_equal_fields_are_the_same)
+{
+    const item value = item_of(1);
+    item same = value, other = value;
+    same.other++;
+    same.stranger = entity(6);
+    cr_assert(quern__type_same_value(&type, &value, &same));
+    other.number++;
+    cr_assert_not(quern__type_same_value(&type, &value, &other));
+    other = value;
+    other.owner.bits++;
+    cr_assert_not(quern__type_same_value(&type, &value, &other));
+    quern__type undescribed = type;
+    undescribed.field_count = 0;
+    other = value;
+    cr_assert(quern__type_same_value(&undescribed, &value, &other));
+    cr_assert_not(quern__type_same_value(&undescribed, &value, &same));
+}
+
+Test(conversion, bytes_overlap_a_field_if_they_share_one)
+{
+    static const struct {
+        uint32_t offset_bytes, size_bytes;
+        bool has_field;
+    } ranges[] = {{0, 1, true},   {7, 1, true},   {11, 1, true},  {11, 9, true},  {4, 4, true},
+                  {12, 4, false}, {12, 8, false}, {16, 8, false}, {23, 1, false}, {0, 24, true}};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        cr_expect_eq(quern__type_has_field_in(&type, ranges[i].offset_bytes, ranges[i].size_bytes),
+                     ranges[i].has_field, "%u bytes at %u", ranges[i].size_bytes, ranges[i].offset_bytes);
+    quern__type late = type;
+    late.field_count = 1; /* only the number */
+    cr_expect(quern__type_has_field_in(&late, 8, 1));
+    cr_expect_not(quern__type_has_field_in(&late, 0, 8), "ends where the field begins");
+    cr_expect_not(quern__type_has_field_in(&late, 12, 4), "begins where the field ends");
+}
+
+static quern_entity next(void *argument, quern_entity old)
+{
+    ++*(uint32_t *)argument;
+    return entity(old.bits + 1000);
+}
+
+Test(conversion, handles_of_converted_values_are_remapped_once)
+{
+    quern__conversion conversion;
+    item sources[COUNT];
+    moved_item targets[COUNT + 1];
+    uint32_t call_count = 0;
+    for (uint32_t i = 0; i < COUNT; i++)
+        sources[i] = item_of(i);
+    memset(targets, 0, sizeof targets);
+    targets[COUNT].owner = entity(9);
+    cr_assert_eq(quern__conversion_init(&conversion, &type, &moved_type, &words, NULL), QUERN_OK);
+    quern__convert(&conversion, (char *)targets, (const char *)sources, COUNT);
+    quern__conversion_remap(&conversion, (char *)targets, COUNT, next, &call_count);
+    cr_assert_eq(call_count, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cr_assert_eq(targets[i].owner.bits, 1100 + i);
+        cr_assert_eq(targets[i].number, i);
+        cr_assert_eq(targets[i].stranger.bits, 0u);
+    }
+    cr_assert_eq(targets[COUNT].owner.bits, 9u);
+}
+
+/* A target without described fields has the handles of its source. */
+static void check_copied(const quern__type *target_type)
+{
+    quern__conversion conversion;
+    item sources[COUNT], targets[COUNT + 1] = {{.number = 0}};
+    uint32_t call_count = 0;
+    for (uint32_t i = 0; i < COUNT; i++)
+        sources[i] = item_of(i);
+    targets[COUNT].owner = entity(9);
+    cr_assert_eq(quern__conversion_init(&conversion, &type, target_type, &words, NULL), QUERN_OK);
+    quern__convert(&conversion, (char *)targets, (const char *)sources, COUNT);
+    quern__conversion_remap(&conversion, (char *)targets, COUNT, next, &call_count);
+    cr_assert_eq(call_count, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cr_assert_eq(targets[i].owner.bits, 1100 + i);
+        cr_assert_eq(targets[i].stranger.bits, 5u);
+    }
+    cr_assert_eq(targets[COUNT].owner.bits, 9u);
+}
+
+Test(conversion, handles_of_copied_values_are_remapped_once)
+{
+    const quern__type undescribed = {.name = "item", .size_bytes = sizeof(item), .alignment_bytes = 8};
+    check_copied(&type);
+    check_copied(&undescribed);
+}
+
+Test(conversion, all_kinds_of_numbers_convert_to_each_other)
+{
+    for (int from = QUERN_FIELD_BOOL; from <= QUERN_FIELD_TEXT; from++)
+        for (int to = QUERN_FIELD_BOOL; to <= QUERN_FIELD_TEXT; to++) {
+            quern__conversion conversion;
+            quern_field source = {.name = "x", .type = (quern_field_type)from, .count = 1}, target = source;
+            target.type = (quern_field_type)to;
+            const quern__type before = {.name = "x", .size_bytes = 8, .fields = &source, .field_count = 1},
+                              now = {.name = "x", .size_bytes = 8, .fields = &target, .field_count = 1};
+            const bool converts = from == to || (from <= QUERN_FIELD_F64 && to <= QUERN_FIELD_F64);
+            cr_expect_eq(quern__conversion_init(&conversion, &before, &now, &words, NULL),
+                         converts ? QUERN_OK : QUERN_ERROR_LAYOUT_MISMATCH, "%d to %d", from, to);
+        }
+}
+
+Test(conversion, values_without_handles_are_not_remapped)
+{
+    quern__conversion conversion;
+    quern__type numbers = type, moved_numbers = moved_type;
+    uint32_t call_count = 0;
+    numbers.field_count = 1;
+    moved_numbers.fields = &moved_fields[1];
+    moved_numbers.field_count = 1;
+    numbers.has_entity_fields = moved_numbers.has_entity_fields = false;
+    moved_item targets[1] = {{.number = 1}};
+    cr_assert_eq(quern__conversion_init(&conversion, &numbers, &moved_numbers, &words, NULL), QUERN_OK);
+    quern__conversion_remap(&conversion, (char *)targets, 1, next, &call_count);
+    cr_assert_eq(call_count, 0u);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+
 #include "tests/flow/flow_setup.h"
 #include "tests/support/fixture.h"
 
@@ -144,7 +145,6 @@ Test(context, recorder_is_refused_to_next_callback_until_it_asks_for_it)
     setup_system(schedule, &second);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
-    quern_schedule_destroy(schedule);
 }
 
 /* ------------------------------------------------------------------------------- on another thread */
@@ -173,7 +173,6 @@ Test(context, context_used_on_another_thread_is_reported)
     make_system(schedule, "lender", NULL, .begin = lend_to_thread, .user_data = &reports);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
-    quern_schedule_destroy(schedule);
 }
 
 /* -------------------------------------------------------------------------------- after workers were added */
@@ -251,5 +250,302 @@ Test(context, context_of_parallel_query_is_reported_after_query_with_more_worker
     cr_assert_eq(kept_context, context);
     cr_assert_eq(kept_commands, commands);
     quern_jobs_destroy(jobs);
-    quern_query_destroy(query);
+}
+
+/* ------------------------------------------------------------------------------------------- relations */
+
+/* Calls of systems about relations that they declare, and about those that they do not declare. */
+
+static quern_schedule *schedule;
+static quern_relation parent, owner;
+static quern_entity root, a, b, dead, heir, leaf;
+static uint32_t call_count;
+
+static quern_entity make(void)
+{
+    return setup_entity_with(world, (const quern_component[]){quern_component_find(world, "number")}, 1);
+}
+
+static void open_relations(void)
+{
+    world = setup_world();
+    setup_component(world, "number", 4, 4);
+    parent = quern_world_parent(world);
+    cr_assert_eq(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner), QUERN_OK);
+    root = make();
+    a = make();
+    b = make();
+    dead = make();
+    cr_assert_eq(quern_entity_relate(world, a, parent, root), QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, b, parent, root), QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, dead, parent, root), QUERN_OK);
+    cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
+    heir = make();
+    leaf = make();
+    cr_assert_eq(quern_entity_index(heir), quern_entity_index(dead));
+    cr_assert_eq(quern_entity_relate(world, leaf, parent, heir), QUERN_OK);
+    cr_assert_eq(quern_schedule_create(world, NULL, &schedule), QUERN_OK);
+    call_count = 0;
+    capture_reports(&reports);
+}
+
+TestSuite(context_relations, .init = open_relations, .fini = close_world);
+
+static void ask_all(quern_context *context, const quern_view *view)
+{
+    cr_assert_eq(quern_context_target(context, a, parent).bits, root.bits);
+    cr_assert(quern_entity_is_null(quern_context_target(context, root, parent)));
+    cr_assert_eq(quern_context_first_source(context, root, parent).bits, a.bits);
+    cr_assert_eq(quern_context_next_sibling(context, a, parent).bits, b.bits);
+    cr_assert(quern_entity_is_null(quern_context_next_sibling(context, b, parent)));
+    cr_assert_eq(quern_context_source_count(context, root, parent), 2u);
+    cr_assert_eq(quern_context_source_count(context, dead, parent), 0u);
+    cr_assert(quern_entity_is_null(quern_context_target(context, dead, parent)));
+    cr_assert(quern_context_has_target(context, leaf, parent, heir));
+    cr_assert_not(quern_context_has_target(context, leaf, parent, dead));
+    call_count++;
+}
+
+static quern_relation likes;
+
+static void ask_edges(quern_context *context, const quern_view *view)
+{
+    quern_entity list[3] = {{0}};
+    cr_assert_eq(quern_context_target_count(context, root, likes), 2u);
+    cr_assert_eq(quern_context_target_count(context, a, likes), 0u);
+    cr_assert_eq(quern_context_target_count(context, dead, likes), 0u);
+    cr_assert_eq(quern_context_list_targets(context, root, likes, list, 3), 2u);
+    cr_assert(list[0].bits == a.bits && list[1].bits == b.bits && list[2].bits == 0);
+    cr_assert_eq(quern_context_list_targets(context, root, likes, NULL, 0), 2u);
+    cr_assert_eq(quern_context_list_targets(context, root, likes, NULL, 1), 0u);
+    cr_assert_eq(quern_context_list_sources(context, b, likes, list, 1), 1u);
+    cr_assert_eq(list[0].bits, root.bits);
+    cr_assert_eq(quern_context_list_sources(context, root, parent, list, 3), 2u);
+    cr_assert(list[0].bits == a.bits && list[1].bits == b.bits);
+    cr_assert_eq(quern_context_list_targets(context, a, parent, list, 3), 1u);
+    cr_assert_eq(list[0].bits, root.bits);
+    cr_assert_eq(quern_context_target(context, root, likes).bits, a.bits);
+    cr_assert_eq(quern_context_first_source(context, a, likes).bits, root.bits);
+    cr_assert_eq(quern_context_source_count(context, a, likes), 1u);
+    cr_assert(quern_context_has_target(context, root, likes, b));
+    cr_assert_not(quern_context_has_target(context, b, likes, root));
+    cr_assert_not(quern_context_has_target(context, root, likes, dead));
+    cr_assert(quern_context_has_target(context, a, parent, root));
+    cr_assert_not(quern_context_has_target(context, root, owner, a)); /* not declared */
+    cr_assert_eq(quern_context_target_count(context, a, parent), 1u);
+    call_count++;
+}
+
+static void ask_undeclared(quern_context *context, const quern_view *view)
+{
+    cr_assert(quern_entity_is_null(quern_context_target(context, a, owner)));
+    cr_assert(quern_entity_is_null(quern_context_first_source(context, root, owner)));
+    cr_assert_eq(quern_context_source_count(context, root, owner), 0u);
+    call_count++;
+}
+
+static quern_system_def define(quern_view_callback *run)
+{
+    return (quern_system_def){.name = "asker",
+                              .run = run,
+                              .terms = {quern_term_read(quern_component_find(world, "number"))},
+                              .relations = {parent},
+                              .flags = QUERN_SYSTEM_SERIAL};
+}
+
+Test(context_relations, declared_relations_give_targets_and_sources)
+{
+    const quern_system_def def = define(ask_all);
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_OK, "%s", quern_error_message());
+    cr_assert_gt(call_count, 0u);
+    cr_assert_eq(reports.log_count, 0u);
+}
+
+Test(context_relations, several_targets_are_listed)
+{
+    cr_assert_eq(
+        quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes),
+        QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, root, likes, b), QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, root, likes, a), QUERN_OK);
+    quern_system_def def = define(ask_edges);
+    def.relations[1] = likes;
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_gt(call_count, 0u);
+    cr_assert_not_null(strstr(reports.last, "quern_context_has_target"));
+}
+
+static void ask_sibling(quern_context *context, const quern_view *view)
+{
+    cr_assert(
+        quern_entity_is_null(quern_context_next_sibling(context, dead, likes))); /* no message: not alive */
+    if (call_count == 0) cr_assert_eq(reports.assert_count, 0u);
+    cr_assert(quern_entity_is_null(quern_context_next_sibling(context, root, likes)));
+    call_count++;
+}
+
+Test(context_relations, siblings_of_a_source_with_several_targets_are_refused)
+{
+    cr_assert_eq(
+        quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes),
+        QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, root, likes, b), QUERN_OK);
+    quern_system_def def = define(ask_sibling);
+    def.relations[1] = likes;
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_gt(call_count, 0u);
+    cr_assert_not_null(strstr(reports.last, "quern_context_list_sources"));
+    cr_assert_not_null(strstr(reports.last, "'likes'"));
+}
+
+Test(context_relations, undeclared_relations_are_refused_by_name)
+{
+    const quern_system_def def = define(ask_undeclared);
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK);
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_gt(call_count, 0u);
+    cr_assert_not_null(strstr(reports.last, "quern_context_target"));
+    cr_assert_not_null(strstr(reports.last, "'owner'"));
+    cr_assert_not_null(strstr(reports.last, "'parent'"));
+}
+
+Test(context_relations, bad_declarations_are_refused)
+{
+    quern_system system;
+    quern_system_def def = define(ask_all);
+    def.relations[1] = parent;
+    must_refuse(DUPLICATE_COMPONENT, world, quern_schedule_add_system(schedule, &def, &system));
+    def.relations[1] = (quern_relation){quern_component_find(world, "number").bits};
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, &def, &system));
+}
+
+/* -------------------------------------------------------------------------------- provisional entities */
+
+/* Provisional handles in fields that are not described, so that they are not replaced. Builds with checks
+ * find them at the sync point. */
+
+typedef struct leash {
+    uint32_t length, unused;
+    quern_entity holder;
+} leash;
+
+static quern_component plain, linked, number, packed;
+static quern_entity entity, kept;
+
+static quern_component setup_leash(const char *name, uint32_t alignment_bytes, quern_field_type type)
+{
+    const quern_field fields[] = {{"length", QUERN_FIELD_U32, offsetof(leash, length), .count = 1},
+                                  {"holder", type, offsetof(leash, holder), .count = 1}};
+    quern_component_def def = {
+        .name = name, .size_bytes = sizeof(leash), .alignment_bytes = alignment_bytes};
+    memcpy(def.fields, fields, (type != QUERN_FIELD_BOOL ? 2 : 0) * sizeof fields[0]);
+    quern_component component;
+    cr_assert_eq(quern_component_register(world, &def, &component), QUERN_OK, "%s", quern_error_message());
+    return component;
+}
+
+static void open_leashes(void)
+{
+    world = setup_world();
+    plain = setup_leash("plain", 8, QUERN_FIELD_BOOL); /* a type without described fields */
+    packed = setup_leash("packed", 2, QUERN_FIELD_BOOL);
+    linked = setup_leash("linked", 8, QUERN_FIELD_ENTITY);
+    number = setup_leash("number", 8, QUERN_FIELD_U64);
+    entity = setup_entity(world);
+    kept = quern_entity_null();
+    capture_reports(&reports);
+}
+
+TestSuite(provisional, .init = open_leashes, .fini = close_world);
+
+/* Asserts that the frame reported this once in builds with checks, and nothing in others. */
+static void assert_found(const char *words)
+{
+    cr_assert_eq(reports.log_count, quern_has_checks() ? 1u : 0u, "%s", reports.last);
+    if (quern_has_checks())
+        cr_assert_not_null(strstr(reports.last, words), "no \"%s\" in: %s", words, reports.last);
+    assert_valid(world);
+}
+
+static void set_plain(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    record_entity(commands);
+    const leash value = {.holder = record_entity(commands)};
+    cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
+    cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
+}
+
+Test(provisional, handle_set_without_described_field_is_found)
+{
+    run_once(world, set_plain);
+    assert_found(
+        "system 'once' gave 'plain' the provisional handle of a deferred create (number 1) at byte 8, "
+        "where no field is described");
+    if (quern_has_checks()) cr_assert_not_null(strstr(reports.last, "(2 such handles"), "%s", reports.last);
+}
+
+static void create_with_plain(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const leash values[] = {{.length = 1}, {.holder = record_entity(commands)}};
+    const void *columns[] = {values};
+    cr_assert_eq(quern_commands_create_many(commands, &plain, columns, 1, 2, NULL), QUERN_OK);
+}
+
+Test(provisional, handle_in_value_of_create_is_found)
+{
+    run_once(world, create_with_plain);
+    assert_found("system 'once' gave 'plain' the provisional handle of a deferred create (number 0)");
+}
+
+static void keep_created(quern_context *context)
+{
+    kept = record_entity(quern_context_commands(context));
+}
+
+static void give_kept(quern_context *context)
+{
+    const leash value = {.holder = kept};
+    cr_assert_eq(quern_commands_set(quern_context_commands(context), entity, plain, &value), QUERN_OK);
+}
+
+Test(provisional, handle_of_another_system_is_found)
+{
+    quern_schedule *pair = setup_schedule(world);
+    quern_system_def first = system_def("first", NULL), second = system_def("second", NULL);
+    first.begin = keep_created;
+    second.begin = give_kept;
+    setup_system(pair, &first);
+    setup_system(pair, &second);
+    must_run(pair, NULL);
+    assert_found("system 'second' gave 'plain'");
+}
+
+/* Values that are not reported: described, described as a number, in memory that cannot hold a handle, or
+ * no handle of this sync point. */
+static void give_others(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    leash value = {.holder = record_entity(commands)};
+    cr_assert_eq(quern_commands_set(commands, entity, linked, &value), QUERN_OK);
+    cr_assert_eq(quern_commands_set(commands, entity, number, &value), QUERN_OK);
+    cr_assert_eq(quern_commands_set(commands, entity, packed, &value), QUERN_OK);
+    value.holder.bits++;
+    cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
+}
+
+Test(provisional, values_that_may_be_numbers_are_not_reported)
+{
+    run_once(world, give_others);
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+    const leash *value = quern_entity_get(world, entity, linked);
+    cr_assert(quern_entity_is_alive(world, value->holder));
 }

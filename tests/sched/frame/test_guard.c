@@ -275,7 +275,6 @@ Test(guard, every_call_between_frames_may_write)
     cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
     cr_assert_eq(quern_world_trim(world), QUERN_OK);
     assert_nothing_found();
-    quern_query_destroy(query);
 }
 
 static void write_view(quern_context *context, const quern_view *view)
@@ -302,7 +301,6 @@ Test(guard, query_iterations_are_not_reported)
         cr_assert_eq(quern_query_parallel_for(query, NULL, write_view, NULL), QUERN_OK);
         assert_nothing_found();
     }
-    quern_query_destroy(query);
 }
 
 static void write_one(quern_context *context, const quern_view *view)
@@ -320,7 +318,6 @@ Test(guard, frames_of_other_schedules_are_not_reported)
         must_run(other, NULL);
     }
     cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
-    quern_schedule_destroy(other);
 }
 
 static quern_schedule *inner;
@@ -344,7 +341,6 @@ Test(guard, exclusive_systems_and_their_frames_are_not_reported)
     setup_reader(schedule, "reader", position);
     for (uint32_t i = 0; i < 5; i++)
         assert_nothing_found();
-    quern_schedule_destroy(inner);
 }
 
 static void command(quern_context *context, const quern_view *view)

@@ -217,10 +217,8 @@ Test(parallel, missing_memory_calls_nothing_and_sees_no_changes)
     reset_counts(1);
     uint64_t call = 1;
     for (;; call++) {
-        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        quern_result result = quern_query_parallel_for(changed, NULL, increment, &counts);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(memory, call, quern_query_parallel_for(changed, NULL, increment, &counts)))
+            break;
         cr_assert_eq(counts.view_count, 0u);
     }
     cr_assert_gt(call, 1u);

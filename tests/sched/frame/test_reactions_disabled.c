@@ -58,6 +58,8 @@ static void expect_new_changes_only(void)
     assert_shown(2, QUERN_REACT_SET, seen[0], 60);
 }
 
+TestSuite(reactions_disabled, .fini = close_valid_world);
+
 Test(reactions_disabled, changes_while_disabled_are_not_shown)
 {
     open_watched();
@@ -66,7 +68,6 @@ Test(reactions_disabled, changes_while_disabled_are_not_shown)
     cr_assert(!quern__reactions_are_pending(world->storage.reactions));
     enable(true);
     expect_new_changes_only();
-    close_valid_world();
 }
 
 Test(reactions_disabled, frames_and_rounds_while_disabled_make_no_difference)
@@ -79,7 +80,6 @@ Test(reactions_disabled, frames_and_rounds_while_disabled_make_no_difference)
     cr_assert_eq(list_count, 0u);
     enable(true);
     expect_new_changes_only();
-    close_valid_world();
 }
 
 Test(reactions_disabled, disabling_discards_what_is_pending)
@@ -92,7 +92,6 @@ Test(reactions_disabled, disabling_discards_what_is_pending)
     cr_assert(!quern__reactions_are_pending(world->storage.reactions));
     enable(true);
     expect_new_changes_only();
-    close_valid_world();
 }
 
 Test(reactions_disabled, commands_count_when_they_are_applied)
@@ -111,7 +110,6 @@ Test(reactions_disabled, commands_count_when_they_are_applied)
     enable(true);
     frame();
     cr_assert_eq(list_count, 0u);
-    close_valid_world();
 }
 
 static uint64_t old_value;
@@ -139,7 +137,6 @@ Test(reactions_disabled, old_values_are_those_from_before_the_first_set_that_cou
     must(quern_entity_set(world, entity, health, &values[3]));
     frame();
     cr_assert_eq(old_value, 3u);
-    close_valid_world();
 }
 
 static void ignore(quern_context *context, const quern_view *view) {}
@@ -164,7 +161,6 @@ Test(reactions_disabled, no_value_is_copied_for_it)
     frame();
     cr_assert_eq(tracked_live_count(&counts), 0u);
     cr_assert_eq(counts.broken_count, 0u);
-    close_valid_world();
 }
 
 /* ---------------------------------------------------------------------------------- restored and loaded */
@@ -200,7 +196,6 @@ Test(reactions_disabled, a_restored_frame_has_what_was_pending_in_it)
     frame();
     cr_assert_eq(list_count, 0u);
     quern_history_destroy(history);
-    close_valid_world();
 }
 
 Test(reactions_disabled, a_history_without_the_schedule_leaves_it_disabled)
@@ -226,7 +221,6 @@ Test(reactions_disabled, a_history_without_the_schedule_leaves_it_disabled)
     frame();
     cr_assert_eq(list_count, 0u, "nothing was pending when the frame was saved");
     quern_history_destroy(history);
-    close_valid_world();
 }
 
 Test(reactions_disabled, an_archive_with_the_schedule_says_whether_it_is_disabled)
@@ -284,5 +278,4 @@ Test(reactions_disabled, a_frame_of_another_schedule_refuses_it)
     frame();
     cr_assert_gt(list_count, 0u);
     quern_schedule_destroy(other_schedule);
-    close_valid_world();
 }

@@ -34,6 +34,8 @@ static void count_dead(quern_context *context, const quern_view *view)
     *(uint64_t *)quern_context_resource_write(context, *score) += view->count;
 }
 
+TestSuite(reactions_order, .fini = close_valid_world);
+
 Test(reactions_order, rounds_run_until_nothing_is_pending)
 {
     open_as((quern_schedule_def){.max_reaction_rounds = 3}, 1);
@@ -56,7 +58,6 @@ Test(reactions_order, rounds_run_until_nothing_is_pending)
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, hurting, &stats));
     cr_assert_eq(stats.entity_count, 2);
-    close_valid_world();
 }
 
 static void put_damage(quern_context *context, const quern_view *view)
@@ -107,7 +108,6 @@ Test(reactions_order, cycle_is_named_and_dropped_and_frame_continues)
     cr_assert_eq(run_count, 1);
     must_run(schedule, NULL);
     cr_assert_eq(run_count, 2);
-    close_valid_world();
 }
 
 /* The exclusive reaction runs in the first round only, in a segment of its own. */
@@ -122,7 +122,6 @@ Test(reactions_order, reactions_without_run_in_last_rounds_are_not_named)
     must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
     assert_message_has("'ping' -> 'pong' -> 'ping'");
     cr_assert_null(strstr(quern_error_message(), "alone"));
-    close_valid_world();
 }
 
 Test(reactions_order, between_frames_a_cycle_is_named_too)
@@ -134,7 +133,6 @@ Test(reactions_order, between_frames_a_cycle_is_named_too)
     assert_message_has("quern_world_react");
     assert_message_has("'ping' -> 'pong' -> 'ping'");
     must(quern_world_react(world, NULL));
-    close_valid_world();
 }
 
 /* The reaction adds the components one by one: round n causes round n + 1. */
@@ -189,7 +187,6 @@ Test(reactions_order, the_order_is_that_of_phases_then_rules_then_registration)
     cr_assert_str_eq(list[1].name, "second");
     cr_assert_str_eq(list[2].name, "third");
     cr_assert_str_eq(list[3].name, "late");
-    close_valid_world();
 }
 
 Test(reactions_order, reactions_of_several_phases_keep_their_order_where_they_conflict)
@@ -206,7 +203,6 @@ Test(reactions_order, reactions_of_several_phases_keep_their_order_where_they_co
     frame();
     assert_shown(0, QUERN_REACT_ADDED, entity, 101);
     cr_assert(quern_schedule_has_edge(schedule, writer, reader));
-    close_valid_world();
 }
 
 Test(reactions_order, reactions_share_passes_with_reactions_alone)
@@ -228,7 +224,6 @@ Test(reactions_order, reactions_share_passes_with_reactions_alone)
     const quern_entity entity = with_health(1);
     frame();
     cr_assert_eq(*(uint64_t *)quern_entity_get(world, entity, health), 301);
-    close_valid_world();
 }
 
 static bool is_wanted;
@@ -261,7 +256,6 @@ Test(reactions_order, disabled_or_gated_reaction_misses_changes)
     cr_assert_eq(list_count, 2);
     cr_assert_str_eq(list[0].name, "picky");
     cr_assert_str_eq(list[1].name, "disabled");
-    close_valid_world();
 }
 
 Test(reactions_order, each_step_of_a_phase_has_its_reactions)
@@ -277,7 +271,6 @@ Test(reactions_order, each_step_of_a_phase_has_its_reactions)
     must(quern_schedule_get_system_stats(schedule, watch, &stats));
     cr_assert_eq(stats.view_count, 4);
     cr_assert_eq(stats.entity_count, 4);
-    close_valid_world();
 }
 
 /* ------------------------------------------------------------------------------ exclusive, other schedules */
@@ -322,7 +315,6 @@ Test(reactions_order, exclusive_reaction_may_change_the_world)
         assert_shown(i, QUERN_REACT_ADDED, created[i], i);
         assert_shown(5 + i, QUERN_REACT_REMOVED, created[i], i);
     }
-    close_valid_world();
 }
 
 static void read_exclusively(quern_context *context, const quern_view *view)
@@ -337,7 +329,6 @@ Test(reactions_order, views_of_exclusive_reaction_have_no_columns)
                 .reacts_to = QUERN_REACT_ADDED, .flags = QUERN_SYSTEM_EXCLUSIVE);
     (void)with_health(1);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
-    close_valid_world();
 }
 
 Test(reactions_order, exclusive_reaction_runs_after_commands_of_earlier_reactions)
@@ -350,7 +341,6 @@ Test(reactions_order, exclusive_reaction_runs_after_commands_of_earlier_reaction
     frame();
     cr_assert_eq(list_count, 1);
     assert_shown(0, QUERN_REACT_REMOVED, entity, 9);
-    close_valid_world();
 }
 
 Test(reactions_order, a_reaction_runs_in_frames_of_its_own_schedule)
@@ -369,7 +359,6 @@ Test(reactions_order, a_reaction_runs_in_frames_of_its_own_schedule)
     cr_assert_eq(list_count, 1);
     cr_assert_str_eq(list[0].name, "other's");
     quern_schedule_destroy(other);
-    close_valid_world();
 }
 
 Test(reactions_order, between_frames_all_schedules_react_in_the_order_of_their_creation)
@@ -391,7 +380,6 @@ Test(reactions_order, between_frames_all_schedules_react_in_the_order_of_their_c
     cr_assert_eq(list_count, 0);
     quern_jobs_destroy(jobs);
     quern_schedule_destroy(other);
-    close_valid_world();
 }
 
 Test(reactions_order, between_frames_schedules_may_cause_each_other_as_often_as_a_frame_may)
@@ -408,7 +396,6 @@ Test(reactions_order, between_frames_schedules_may_cause_each_other_as_often_as_
     assert_message_has("'ping'");
     must(quern_world_react(world, NULL));
     quern_schedule_destroy(other);
-    close_valid_world();
 }
 
 static quern_result react_in_frame;
@@ -425,7 +412,6 @@ Test(reactions_order, react_call_within_frame_is_refused)
     must_run(schedule, NULL);
     cr_assert_eq(react_in_frame, QUERN_ERROR_WORLD_LOCKED);
     cr_assert_eq(quern_world_react(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
-    close_valid_world();
 }
 
 Test(reactions_order, schedule_may_be_destroyed_with_pending_reactions)
@@ -441,5 +427,4 @@ Test(reactions_order, schedule_may_be_destroyed_with_pending_reactions)
     add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     frame();
     cr_assert_eq(list_count, 0);
-    close_valid_world();
 }

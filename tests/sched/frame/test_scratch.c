@@ -219,7 +219,6 @@ Test(scratch, parallel_queries_write_scratch)
         cr_assert_eq(quern_world_hash(world), hash_before);
         quern_jobs_destroy(jobs);
     }
-    quern_query_destroy(query);
 }
 
 static void fill_wrongly(quern_context *context, const quern_view *view)
@@ -255,7 +254,6 @@ Test(scratch, nested_iterations_write_scratch)
             cr_assert_eq(((const unsigned char *)places)[i], 0xA5);
     }
     cr_assert_eq(quern_world_hash(world), hash_before);
-    quern_query_destroy(query);
 }
 
 /* An iteration does not keep the memory of views that it has left. */
@@ -270,7 +268,6 @@ Test(scratch, iteration_frees_scratch_of_left_views)
         if (i == 0) first_bytes = bytes;
         cr_assert_leq(bytes, first_bytes);
     }
-    quern_query_destroy(query);
 }
 
 /* ----------------------------------------------------------------------------------- parallel loops */
@@ -362,7 +359,7 @@ Test(scratch, scratch_is_freed_when_callback_returns)
 
 static void ask_without_memory(quern_context *context, const quern_view *view)
 {
-    failing_allocator_fail_from(memory, 0);
+    failing_allocator_fail_from(memory, 1);
     wrong_count += QUERN_COLUMN(view, 0, Place) != NULL;
     wrong_count += quern_view_up(view, 0) != NULL;
     wrong_count += quern_context_lookup(context, view->entities[0], place) != NULL;

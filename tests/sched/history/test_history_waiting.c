@@ -190,11 +190,7 @@ static void run_straight(quern_jobs *jobs)
 /* Runs a frame in which the n-th allocation from now fails. Returns whether the frame failed. */
 static bool run_failing_frame(failing_allocator *memory, uint64_t n, quern_jobs *jobs)
 {
-    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
-    const quern_result result = quern_schedule_run(it.schedule, jobs, 0.04);
-    failing_allocator_heal(memory);
-    cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
-    return result != QUERN_OK;
+    return runs_out_of_memory(memory, n, quern_schedule_run(it.schedule, jobs, 0.04));
 }
 
 static quern_history *open_history(void)

@@ -76,11 +76,7 @@ Test(jobs, create_survives_failing_memory)
     cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     quern_jobs *jobs = NULL;
     for (uint64_t call = 1; jobs == NULL; call++) {
-        uint64_t already = failing_allocator_call_count(allocator);
-        failing_allocator_fail_at(allocator, already + call);
-        quern_result result = quern_jobs_create(&def, &jobs);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        if (!runs_out_of_memory(allocator, call, quern_jobs_create(&def, &jobs))) break;
         cr_assert_null(jobs);
         cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
         cr_assert_eq(def.trace->observer.user_count, 0u);

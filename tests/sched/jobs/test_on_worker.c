@@ -422,7 +422,7 @@ Test(on_worker, failing_memory_leaves_nothing_submitted)
     cr_assert_eq(quern_jobs_create(&pool, &of.jobs), QUERN_OK);
     const errand payload = {&of, 1, 0};
     const quern_job_def def = errand_for(run_errand, &payload);
-    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    failing_allocator_fail_from(allocator, 1);
     must_refuse(OUT_OF_MEMORY, NULL, quern_jobs_submit(of.jobs, &def));
     cr_assert(quern_counter_is_done(&of.counter));
     failing_allocator_heal(allocator);

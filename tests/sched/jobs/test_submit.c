@@ -380,14 +380,14 @@ Test(submit, failed_memory_submits_nothing)
     ticket mine = {&of, 0};
     quern_job_def job = job_of(count_run, &mine, &of.counter);
     job.priority = QUERN_PRIORITY_HIGH;
-    failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
+    failing_allocator_fail_at(allocator, 1);
     cr_assert_eq(quern_jobs_submit(of.jobs, &job), QUERN_ERROR_OUT_OF_MEMORY);
     cr_assert(quern_counter_is_done(&of.counter));
-    failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
+    failing_allocator_fail_at(allocator, 1);
     quern_counter after = {0};
     cr_assert_eq(quern_jobs_submit_after(of.jobs, &job, &after), QUERN_ERROR_OUT_OF_MEMORY);
     cr_assert(quern_counter_is_done(&of.counter));
-    failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
+    failing_allocator_fail_at(allocator, 1);
     cr_assert_eq(quern_jobs_resize(of.jobs, 4), QUERN_ERROR_OUT_OF_MEMORY);
     cr_assert_eq(quern_jobs_thread_count(of.jobs), 1u);
     cr_assert_eq(quern_jobs_submit(of.jobs, &job), QUERN_OK);

@@ -11,21 +11,30 @@
 
 /* Forecasts of constructed frames, whose forecast is known, and of captured frames. */
 
-TestSuite(forecast, .timeout = 120);
-
 static const quern_forecast_costs no_costs = {0};
+static quern_frame_capture *capture; /* of the frame that a test constructs */
 
-static quern_frame_capture *open_capture(void)
+static void open_capture(void)
 {
-    quern_frame_capture *capture;
     must(quern_frame_capture_create(NULL, &capture));
     quern__capture_start(capture, 1);
-    return capture;
 }
 
+static void close_capture(void)
+{
+    quern_frame_capture_destroy(capture);
+}
+
+static void begin_another_capture(void)
+{
+    close_capture();
+    open_capture();
+}
+
+TestSuite(forecast, .init = open_capture, .fini = close_capture, .timeout = 120);
+
 /* Adds a task with a number of items of the same duration. */
-static quern__task *add_task(quern_frame_capture *capture, const char *name, uint32_t count,
-                             uint64_t item_ns)
+static quern__task *add_task(const char *name, uint32_t count, uint64_t item_ns)
 {
     const uint32_t number = quern__capture_add_task(capture, name, count);
     cr_assert_neq(number, UINT32_MAX);
@@ -36,8 +45,7 @@ static quern__task *add_task(quern_frame_capture *capture, const char *name, uin
     return task;
 }
 
-static quern_forecast forecast_with(const quern_frame_capture *capture, const quern_forecast_costs *costs,
-                                    uint32_t thread_count)
+static quern_forecast forecast_with(const quern_forecast_costs *costs, uint32_t thread_count)
 {
     quern_forecast forecast;
     must(quern_frame_capture_forecast(capture, costs, thread_count, &forecast));
@@ -52,113 +60,96 @@ static void assert_about(double value, double expected, double share)
 
 Test(forecast, one_thread_needs_the_sum_of_all_tasks)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 100, 1000);
-    add_task(capture, "b", 1, 5000);
+    add_task("a", 100, 1000);
+    add_task("b", 1, 5000);
     capture->serial_ns = 700;
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 1);
+    const quern_forecast forecast = forecast_with(&no_costs, 1);
     assert_about(forecast.frame_ns, 105700, 1e-9);
     assert_about(forecast.speedup, 1, 1e-9);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_NONE);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, many_chunks_scale_with_the_threads)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 6400, 1000);
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 64);
+    add_task("a", 6400, 1000);
+    const quern_forecast forecast = forecast_with(&no_costs, 64);
     assert_about(forecast.frame_ns, 100000, 0.03);
     assert_about(forecast.speedup, 64, 0.03);
     assert_about(forecast.critical_path_ns, 1000, 1e-9);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_NONE);
     cr_assert_null(forecast.bottleneck_system);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, few_chunks_leave_threads_without_work)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 4, 1000);
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 16);
+    add_task("a", 4, 1000);
+    const quern_forecast forecast = forecast_with(&no_costs, 16);
     assert_about(forecast.frame_ns, 1000, 1e-9);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_CHUNKS);
     cr_assert_str_eq(forecast.bottleneck_system, "a");
     assert_about(forecast.without_limit_ns, 250, 0.01);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, serial_system_limits_the_speedup)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "wide", 800, 1000);
-    add_task(capture, "alone", 1, 100000)->is_serial = true;
+    add_task("wide", 800, 1000);
+    add_task("alone", 1, 100000)->is_serial = true;
     quern__capture_add_wait(capture, 0);
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 8);
+    const quern_forecast forecast = forecast_with(&no_costs, 8);
     assert_about(forecast.frame_ns, 200000, 0.02);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SERIAL);
     cr_assert_str_eq(forecast.bottleneck_system, "alone");
     assert_about(forecast.without_limit_ns, 112500, 0.02);
     assert_about(forecast.critical_path_ns, 101000, 1e-9);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, tasks_that_do_not_wait_for_each_other_run_side_by_side)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 1, 50000)->is_serial = true;
-    add_task(capture, "b", 1, 50000)->is_serial = true;
-    assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 50000, 1e-9);
+    add_task("a", 1, 50000)->is_serial = true;
+    add_task("b", 1, 50000)->is_serial = true;
+    assert_about(forecast_with(&no_costs, 2).frame_ns, 50000, 1e-9);
     quern__capture_add_wait(capture, 0);
-    assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 100000, 1e-9);
-    quern_frame_capture_destroy(capture);
+    assert_about(forecast_with(&no_costs, 2).frame_ns, 100000, 1e-9);
 }
 
 Test(forecast, caller_only_tasks_run_one_after_another)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     for (int i = 0; i < 2; i++) {
-        quern__task *task = add_task(capture, "a", 1, 50000);
+        quern__task *task = add_task("a", 1, 50000);
         task->is_serial = task->caller_only = true;
     }
-    assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 100000, 1e-9);
-    quern_frame_capture_destroy(capture);
+    assert_about(forecast_with(&no_costs, 4).frame_ns, 100000, 1e-9);
 }
 
 Test(forecast, begin_and_end_of_a_task_are_not_shared)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    quern__task *task = add_task(capture, "a", 1000, 100);
+    quern__task *task = add_task("a", 1000, 100);
     task->before_ns = 3000;
     task->after_ns = 2000;
-    assert_about(forecast_with(capture, &no_costs, 10).frame_ns, 15000, 0.02);
-    quern_frame_capture_destroy(capture);
+    assert_about(forecast_with(&no_costs, 10).frame_ns, 15000, 0.02);
 }
 
 Test(forecast, a_sync_point_limits_a_frame)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 1000, 100);
+    add_task("a", 1000, 100);
     quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, 60000);
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
+    const quern_forecast forecast = forecast_with(&no_costs, 10);
     assert_about(forecast.frame_ns, 70000, 0.02);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SYNC);
     assert_about(forecast.without_limit_ns, 16000, 0.02);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, loops_of_a_sync_point_are_shared)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, 1000);
     quern__capture_start_loop(capture, 100);
@@ -168,44 +159,38 @@ Test(forecast, loops_of_a_sync_point_are_shared)
     quern__capture_add_gap(capture, 43000);
     quern__capture_finish_segment(capture, 43000);
     capture->frame_ns = 43000;
-    assert_about(forecast_with(capture, &no_costs, 1).frame_ns, 43000, 1e-9);
-    assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 13000, 0.01);
-    quern_frame_capture_destroy(capture);
+    assert_about(forecast_with(&no_costs, 1).frame_ns, 43000, 1e-9);
+    assert_about(forecast_with(&no_costs, 4).frame_ns, 13000, 0.01);
 }
 
 Test(forecast, more_threads_do_not_increase_memory_bandwidth)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 1000, 1000)->bytes = 10000000; /* 10 bytes per nanosecond */
+    add_task("a", 1000, 1000)->bytes = 10000000; /* 10 bytes per nanosecond */
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 40};
-    assert_about(forecast_with(capture, &costs, 4).frame_ns, 250000, 0.02);
-    const quern_forecast forecast = forecast_with(capture, &costs, 16);
+    assert_about(forecast_with(&costs, 4).frame_ns, 250000, 0.02);
+    const quern_forecast forecast = forecast_with(&costs, 16);
     assert_about(forecast.frame_ns, 250000, 1e-9);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_BANDWIDTH);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, other_workers_arrive_late_and_later_if_asleep)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 200, 1000);
+    add_task("a", 200, 1000);
     const quern_forecast_costs costs = {.steal_ns = 10000, .wake_ns = 40000};
-    assert_about(forecast_with(capture, &costs, 2).frame_ns, 105000, 0.01);
+    assert_about(forecast_with(&costs, 2).frame_ns, 105000, 0.01);
     capture->serial_ns = 1000000; /* long enough for the workers to fall asleep */
-    assert_about(forecast_with(capture, &costs, 2).frame_ns, 1120000, 0.01);
-    quern_frame_capture_destroy(capture);
+    assert_about(forecast_with(&costs, 2).frame_ns, 1120000, 0.01);
 }
 
 /* ---------------------------------------------------------------------------------- worked out by hand */
 
 enum { EXACT = 0 };
 
-static void assert_frame(const quern_frame_capture *capture, const quern_forecast_costs *costs,
-                         uint32_t thread_count, double expected_ns)
+static void assert_frame(const quern_forecast_costs *costs, uint32_t thread_count, double expected_ns)
 {
-    assert_about(forecast_with(capture, costs, thread_count).frame_ns, expected_ns, EXACT);
+    assert_about(forecast_with(costs, thread_count).frame_ns, expected_ns, EXACT);
 }
 
 /*  worker 0  |0   2|2 3|3 4|4 5|5 6|6 7|7 8|          one claim of two, an eighth of 16, then single items
@@ -213,160 +198,139 @@ static void assert_frame(const quern_frame_capture *capture, const quern_forecas
  * later */
 Test(forecast, claims_get_smaller_toward_the_end)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 16, 1000);
+    add_task("a", 16, 1000);
     const quern_forecast_costs costs = {.steal_ns = 500, .wake_ns = 9000};
-    assert_frame(capture, &costs, 2, 8500);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 2, 8500);
 }
 
 /* Items of one claim end together: the first claim, an eighth, includes the long item. */
 Test(forecast, task_ends_with_its_longest_chunk)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    const quern__task *task = add_task(capture, "a", 51, 1000);
+    const quern__task *task = add_task("a", 51, 1000);
     capture->items_ns.items[task->first_item] = 50000;
-    assert_frame(capture, &no_costs, 2, 55000);
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
+    assert_frame(&no_costs, 2, 55000);
+    const quern_forecast forecast = forecast_with(&no_costs, 10);
     assert_about(forecast.frame_ns, 50000, EXACT);
     assert_about(forecast.critical_path_ns, 50000, EXACT);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_CHUNKS);
     assert_about(forecast.without_limit_ns, 10000, 0.01);
-    quern_frame_capture_destroy(capture);
 }
 
 /* Worker 0 calls two workers, and each of these two more: so 1, 2, 4 and 8 workers arrive one step after
  * another. */
 Test(forecast, workers_arrive_as_a_growing_tree)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 16, 100000);
+    add_task("a", 16, 100000);
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 20000};
-    assert_frame(capture, &costs, 16, 104000);
+    assert_frame(&costs, 16, 104000);
     capture->serial_ns = 1000000; /* long enough for the workers to fall asleep */
-    assert_frame(capture, &costs, 16, 1180000);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 16, 1180000);
 
-    capture = open_capture();
+    begin_another_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 7, 100000);
-    assert_frame(capture, &costs, 16, 102000);
-    quern_frame_capture_destroy(capture);
+    add_task("a", 7, 100000);
+    assert_frame(&costs, 16, 102000);
 }
 
 /*  worker 0  | a 0 - 3000      | c 3000 - 5000 |
  *  worker 1  ~| b 100 - 1100 | d 1100 - 6100                 |     d waits for b, c for a and b  */
 Test(forecast, the_worker_that_makes_a_task_ready_begins_it_at_once)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 1, 3000);
-    add_task(capture, "b", 1, 1000);
-    add_task(capture, "c", 1, 2000);
+    add_task("a", 1, 3000);
+    add_task("b", 1, 1000);
+    add_task("c", 1, 2000);
     quern__capture_add_wait(capture, 0);
     quern__capture_add_wait(capture, 1);
-    add_task(capture, "d", 1, 5000);
+    add_task("d", 1, 5000);
     quern__capture_add_wait(capture, 1);
     const quern_forecast_costs costs = {.steal_ns = 100, .wake_ns = 100};
-    assert_frame(capture, &costs, 1, 11000);
-    assert_frame(capture, &costs, 2, 6100);
-    assert_about(forecast_with(capture, &costs, 2).critical_path_ns, 6000, EXACT);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 1, 11000);
+    assert_frame(&costs, 2, 6100);
+    assert_about(forecast_with(&costs, 2).critical_path_ns, 6000, EXACT);
 }
 
 /*  worker 0  | before 0 - 3000 | 3000 - 4000 |
  *  worker 1                    ~~| 3200 - 4200 | after - 4700 |  */
 Test(forecast, items_are_shared_after_the_part_before_them)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    quern__task *task = add_task(capture, "a", 2, 1000);
+    quern__task *task = add_task("a", 2, 1000);
     task->before_ns = 3000;
     task->after_ns = 500;
     const quern_forecast_costs costs = {.steal_ns = 200, .wake_ns = 9000};
-    assert_frame(capture, &costs, 2, 4700);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 2, 4700);
 }
 
 /* Of ten consecutive passes, only the first one finds worker 1 idle. */
 Test(forecast, stealing_limits_short_passes)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     for (uint32_t i = 0; i < 10; i++) {
-        add_task(capture, "a", 2, 1000);
+        add_task("a", 2, 1000);
         if (i > 0) quern__capture_add_wait(capture, i - 1);
     }
     const quern_forecast_costs costs = {.steal_ns = 900, .wake_ns = 900};
-    const quern_forecast forecast = forecast_with(capture, &costs, 2);
+    const quern_forecast forecast = forecast_with(&costs, 2);
     assert_about(forecast.frame_ns, 10900, EXACT);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SCHEDULING);
     assert_about(forecast.without_limit_ns, 10000, EXACT);
-    quern_frame_capture_destroy(capture);
 }
 
 /* Worker 0 runs the wide task to its end before it begins the task that only it may run. */
 Test(forecast, a_caller_only_task_waits_for_the_caller)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "wide", 8, 1000);
-    quern__task *own = add_task(capture, "own", 1, 2000);
+    add_task("wide", 8, 1000);
+    quern__task *own = add_task("own", 1, 2000);
     own->is_serial = own->caller_only = true;
-    assert_frame(capture, &no_costs, 2, 6000);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&no_costs, 2, 6000);
 }
 
 /* The demand of two simultaneous items: 20 bytes per nanosecond; memory delivers 10. */
 Test(forecast, memory_demand_is_limited_by_the_number_of_items)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 2, 1000)->bytes = 20000;
+    add_task("a", 2, 1000)->bytes = 20000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
-    assert_frame(capture, &costs, 1, 2000);
-    assert_frame(capture, &costs, 2, 2000);
-    assert_frame(capture, &costs, 8, 2000);
-    const quern_forecast forecast = forecast_with(capture, &costs, 2);
+    assert_frame(&costs, 1, 2000);
+    assert_frame(&costs, 2, 2000);
+    assert_frame(&costs, 8, 2000);
+    const quern_forecast forecast = forecast_with(&costs, 2);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_BANDWIDTH);
     assert_about(forecast.without_limit_ns, 1000, EXACT);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, memory_serves_one_task_after_another)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 4, 1000)->bytes = 40000;
-    add_task(capture, "b", 4, 1000)->bytes = 40000;
+    add_task("a", 4, 1000)->bytes = 40000;
+    add_task("b", 4, 1000)->bytes = 40000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
-    assert_frame(capture, &costs, 1, 8000);
-    assert_frame(capture, &costs, 8, 8000);
-    assert_frame(capture, &no_costs, 8, 1000);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 1, 8000);
+    assert_frame(&costs, 8, 8000);
+    assert_frame(&no_costs, 8, 1000);
 }
 
 /* Memory has served the other items while one item still runs. */
 Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    quern__task *task = add_task(capture, "a", 101, 1000);
+    quern__task *task = add_task("a", 101, 1000);
     capture->items_ns.items[task->first_item] = 50000;
     task->bytes = 1000000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 50};
-    assert_frame(capture, &costs, 16, 50000);
+    assert_frame(&costs, 16, 50000);
     capture->items_ns.items[task->first_item] = 1000;
-    assert_frame(capture, &costs, 16, 20000);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 16, 20000);
 }
 
-static quern_frame_capture *record_sync_point(uint64_t first_gap_ns)
+static void record_sync_point(uint64_t first_gap_ns)
 {
-    quern_frame_capture *capture = open_capture();
+    begin_another_capture();
     quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, first_gap_ns);
     quern__capture_start_loop(capture, 4);
@@ -376,7 +340,6 @@ static quern_frame_capture *record_sync_point(uint64_t first_gap_ns)
     quern__capture_add_gap(capture, first_gap_ns + 45000);
     quern__capture_finish_segment(capture, first_gap_ns + 45000);
     capture->frame_ns = first_gap_ns + 45000;
-    return capture;
 }
 
 /*  worker 0  | gap | 100 - 110 | 110 - 120 |  | gap 121 - 126 |         us
@@ -387,84 +350,74 @@ static quern_frame_capture *record_sync_point(uint64_t first_gap_ns)
 Test(forecast, workers_sleep_in_long_gaps_of_a_sync_point)
 {
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 15000};
-    quern_frame_capture *capture = record_sync_point(100000);
-    assert_frame(capture, &costs, 2, 126000);
-    quern_frame_capture_destroy(capture);
-    capture = record_sync_point(300000);
-    assert_frame(capture, &costs, 2, 335000);
-    assert_about(forecast_with(capture, &costs, 2).critical_path_ns, 315000, EXACT);
-    quern_frame_capture_destroy(capture);
+    record_sync_point(100000);
+    assert_frame(&costs, 2, 126000);
+    record_sync_point(300000);
+    assert_frame(&costs, 2, 335000);
+    assert_about(forecast_with(&costs, 2).critical_path_ns, 315000, EXACT);
 }
 
 /* A worker that has ended its part of one segment has to be called in the next one. */
 Test(forecast, the_caller_begins_each_segment)
 {
-    quern_frame_capture *capture = open_capture();
     for (int i = 0; i < 2; i++) {
         quern__capture_start_segment(capture, false, 0);
-        add_task(capture, "a", 2, 1000);
+        add_task("a", 2, 1000);
     }
     const quern_forecast_costs costs = {.steal_ns = 300, .wake_ns = 300};
-    assert_frame(capture, &costs, 2, 2600);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&costs, 2, 2600);
 }
 
 Test(forecast, as_many_threads_as_a_pool_can_have)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", QUERN_MAX_THREADS, 1000);
-    assert_frame(capture, &no_costs, QUERN_MAX_THREADS, 1000);
+    add_task("a", QUERN_MAX_THREADS, 1000);
+    assert_frame(&no_costs, QUERN_MAX_THREADS, 1000);
     quern_forecast forecast;
     must_refuse(INVALID_ARGUMENT, NULL,
                 quern_frame_capture_forecast(capture, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
-    quern_frame_capture_destroy(capture);
 }
 
-static void add_loop(quern_frame_capture *capture, uint32_t piece_count, uint64_t took_ns)
+static void add_loop(uint32_t piece_count, uint64_t took_ns)
 {
     capture->loop_observer.report(&capture->loop_observer, piece_count, took_ns);
 }
 
 Test(forecast, loops_of_a_serial_system_are_shared)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 1, 1000);
+    add_task("a", 1, 1000);
     capture->tasks.items[0].is_serial = true;
     quern__capture_set_loop_owner(capture, 0, QUERN__TASK_ITEM);
-    add_loop(capture, 4, 400);
-    add_loop(capture, 1, 500); /* one piece per thread */
-    assert_frame(capture, &no_costs, 1, 1000);
-    assert_frame(capture, &no_costs, 2, 550);
-    assert_frame(capture, &no_costs, 10, 250);
+    add_loop(4, 400);
+    add_loop(1, 500); /* one piece per thread */
+    assert_frame(&no_costs, 1, 1000);
+    assert_frame(&no_costs, 2, 550);
+    assert_frame(&no_costs, 10, 250);
     const quern_forecast_costs costs = {.steal_ns = 20};
-    assert_frame(capture, &costs, 1, 1000);
-    assert_frame(capture, &costs, 2, 590);
+    assert_frame(&costs, 1, 1000);
+    assert_frame(&costs, 2, 590);
     const quern_forecast_costs slow = {.steal_ns = 10000};
-    assert_frame(capture, &slow, 2, 1000); /* calling other workers takes longer than the task */
-    assert_about(forecast_with(capture, &no_costs, 10).critical_path_ns, 200, 0.01);
-    quern_frame_capture_destroy(capture);
+    assert_frame(&slow, 2, 1000); /* calling other workers takes longer than the task */
+    assert_about(forecast_with(&no_costs, 10).critical_path_ns, 200, 0.01);
 }
 
 Test(forecast, loops_before_and_after_items_are_shared)
 {
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    quern__task *task = add_task(capture, "a", 100, 10);
+    quern__task *task = add_task("a", 100, 10);
     task->before_ns = 300;
     task->after_ns = 1000;
     quern__capture_set_loop_owner(capture, 0, QUERN__TASK_BEFORE);
-    add_loop(capture, 2, 200);
+    add_loop(2, 200);
     quern__capture_set_loop_owner(capture, 0, QUERN__TASK_AFTER);
-    add_loop(capture, 1, 800);
-    assert_frame(capture, &no_costs, 1, 2300);
-    assert_frame(capture, &no_costs, 2, 200 + 500 + 600);
-    assert_frame(capture, &no_costs, 4, 200 + 250 + 400);
-    const quern_forecast forecast = forecast_with(capture, &no_costs, 4);
+    add_loop(1, 800);
+    assert_frame(&no_costs, 1, 2300);
+    assert_frame(&no_costs, 2, 200 + 500 + 600);
+    assert_frame(&no_costs, 4, 200 + 250 + 400);
+    const quern_forecast forecast = forecast_with(&no_costs, 4);
     cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SERIAL, "what is left of both");
     cr_assert_str_eq(forecast.bottleneck_system, "a");
-    quern_frame_capture_destroy(capture);
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -488,7 +441,7 @@ static void check_captured(uint32_t thread_count)
     const quern_system system =
         make_system(schedule, "count", count_up, .terms = {quern_term_write(number)});
     quern_jobs *jobs = setup_jobs(thread_count);
-    quern_frame_capture *capture = open_capture();
+    begin_another_capture();
     must(quern_schedule_run_captured(schedule, jobs, 0.1, capture));
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
@@ -497,10 +450,9 @@ static void check_captured(uint32_t thread_count)
     cr_assert_str_eq(capture->tasks.items[0].name, "count");
     cr_assert_eq(capture->items_ns.count, stats.view_count);
     cr_assert_eq(capture->thread_count, thread_count);
-    const quern_forecast one = forecast_with(capture, &no_costs, 1);
-    cr_assert_geq(one.frame_ns, forecast_with(capture, &no_costs, 4).frame_ns);
+    const quern_forecast one = forecast_with(&no_costs, 1);
+    cr_assert_geq(one.frame_ns, forecast_with(&no_costs, 4).frame_ns);
     must_run(schedule, jobs); /* this frame is not captured */
-    quern_frame_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);
@@ -553,7 +505,7 @@ static void check_loops(uint32_t thread_count, uint32_t expected_count)
     def.begin = def.end = run_loops;
     def.user_data = &all;
     setup_system(schedule, &def);
-    quern_frame_capture *capture = open_capture();
+    begin_another_capture();
     must(quern_schedule_run_captured(schedule, all.jobs, 0.1, capture));
     cr_assert_eq(capture->loops.count, expected_count);
     static const uint32_t pieces[] = {10, 3, 1};
@@ -564,7 +516,6 @@ static void check_loops(uint32_t thread_count, uint32_t expected_count)
     must_run(schedule, all.jobs);
     cr_assert_eq(capture->loops.count, expected_count, "it is not captured any more");
     cr_assert_eq(all.item_count, 2 * 3 * (100u + 25 + 1));
-    quern_frame_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(all.jobs);
     quern_world_destroy(world);
@@ -605,9 +556,8 @@ Test(forecast, invalid_costs_are_rejected)
                                     offsetof(quern_forecast_costs, wake_ns),
                                     offsetof(quern_forecast_costs, bytes_per_ns_limit)};
     static const char *const names[] = {"steal_ns", "wake_ns", "bytes_per_ns_limit"};
-    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
-    add_task(capture, "a", 100, 1000);
+    add_task("a", 100, 1000);
     quern_forecast forecast = {.thread_count = 77};
     for (uint32_t i = 0; i < COUNT_OF(fields); i++)
         for (uint32_t k = 0; k < COUNT_OF(wrong); k++) {
@@ -618,24 +568,23 @@ Test(forecast, invalid_costs_are_rejected)
             assert_message_has(names[i]);
         }
     cr_assert_eq(forecast.thread_count, 77);
-    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, misuse_is_rejected)
 {
-    quern_frame_capture *capture;
-    must(quern_frame_capture_create(NULL, &capture));
+    quern_frame_capture *empty;
+    must(quern_frame_capture_create(NULL, &empty));
     quern_forecast forecast;
     quern_forecast_costs costs;
     must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_create(NULL, NULL));
-    must_refuse(INVALID_ARGUMENT, NULL, quern_frame_capture_forecast(capture, &no_costs, 4, &forecast));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_frame_capture_forecast(empty, &no_costs, 4, &forecast));
     must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_forecast(NULL, &no_costs, 4, &forecast));
-    must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_forecast(capture, &no_costs, 4, NULL));
-    must_refuse(INVALID_ARGUMENT, NULL, quern_frame_capture_forecast(capture, &no_costs, 0, &forecast));
+    must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_forecast(empty, &no_costs, 4, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_frame_capture_forecast(empty, &no_costs, 0, &forecast));
     must_refuse(NULL_ARGUMENT, NULL, quern_forecast_measure_costs(NULL, &costs));
-    must_refuse(NULL_ARGUMENT, NULL, quern_schedule_run_captured(NULL, NULL, 0, capture));
+    must_refuse(NULL_ARGUMENT, NULL, quern_schedule_run_captured(NULL, NULL, 0, empty));
     assert_message_has("quern_schedule_run_captured");
-    quern_frame_capture_destroy(capture);
+    quern_frame_capture_destroy(empty);
     quern_frame_capture_destroy(NULL);
     cr_assert_str_eq(quern_forecast_bottleneck_string(QUERN_FORECAST_SERIAL), "a serial system");
     cr_assert_str_eq(quern_forecast_bottleneck_string((quern_forecast_bottleneck)99), "unknown");

@@ -279,18 +279,18 @@ Test(trace, failed_allocations_leak_nothing)
     uint64_t failures = 0;
     quern_result result;
     do {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + ++failures);
+        failing_allocator_fail_at(allocator, ++failures);
         result = quern_trace_create(&def, &trace);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
         if (result != QUERN_OK) cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0);
     } while (result != QUERN_OK);
     cr_assert_eq(failures, 6, "the trace, its tracks, three rings, and none");
     uint32_t number = 9;
-    failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
+    failing_allocator_fail_at(allocator, 1);
     must_refuse(OUT_OF_MEMORY, NULL, quern_trace_add_name(trace, "n", &number));
     cr_assert_eq(number, 9);
     for (uint64_t call = 1; call <= 2; call++) {
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        failing_allocator_fail_at(allocator, call);
         must_refuse(OUT_OF_MEMORY, NULL, quern_trace_save(trace, "nowhere/to/be/seen"));
     }
     failing_allocator_heal(allocator);

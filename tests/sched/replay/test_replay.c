@@ -679,7 +679,7 @@ Test(replay, every_failing_allocation_is_reported_and_stops_no_frame)
         replay_scene_open(&it, &interface);
         for (uint32_t i = 0; i < SCENE_WARM_FRAMES; i++)
             must(quern_schedule_run(it.schedule, NULL, 1));
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        failing_allocator_fail_at(allocator, call);
         quern_result result = quern_replay_recorder_create(
             it.schedule, quern_sink_bytes(&memory),
             &(quern_replay_recorder_def){.detail = QUERN_REPLAY_ENTITIES}, &recorder);
@@ -701,7 +701,7 @@ Test(replay, every_failing_allocation_is_reported_and_stops_no_frame)
         failing_allocator *allocator = failing_allocator_create();
         const quern_allocator interface = failing_allocator_interface(allocator);
         replay_scene_open(&it, &interface);
-        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        failing_allocator_fail_at(allocator, call);
         const quern_result result = quern_replay_run(it.schedule, NULL, source_of(&expected), NULL, NULL);
         is_done = failing_allocator_failed_count(allocator) == 0;
         if (result == QUERN_OK) cr_assert_eq(quern_world_hash(it.world), hash);

@@ -186,7 +186,6 @@ Test(access, systems_of_different_phases_have_no_edge)
     quern_system late = setup_system(schedule, &def);
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
     cr_assert_not(quern_schedule_has_edge(schedule, early, late));
-    quern_schedule_destroy(schedule);
 }
 
 Test(access, a_declared_order_is_an_edge_and_edges_are_direct)
@@ -201,7 +200,6 @@ Test(access, a_declared_order_is_an_edge_and_edges_are_direct)
     cr_assert(quern_schedule_has_edge(schedule, b, c));
     cr_assert_not(quern_schedule_has_edge(schedule, a, c));
     cr_assert_not(quern_schedule_has_edge(schedule, b, b));
-    quern_schedule_destroy(schedule);
 }
 
 Test(access, describe_says_why_each_system_waits)
@@ -231,7 +229,6 @@ Test(access, describe_says_why_each_system_waits)
                                         "exclusive"};
     for (uint32_t i = 0; i < COUNT_OF(parts); i++)
         cr_assert_not_null(strstr(text, parts[i]), "no \"%s\" in: %s", parts[i], text);
-    quern_schedule_destroy(schedule);
 }
 
 /* ----------------------------------------------------------------------------------- new archetypes */
@@ -328,7 +325,6 @@ Test(access, an_archetype_made_between_frames_makes_its_conflicts)
     setup_archetype(position, none);
     must_run(schedule, NULL);
     cr_assert(quern_schedule_has_edge(schedule, writer, reader));
-    quern_schedule_destroy(schedule);
 }
 
 /* --------------------------------------------------------------------------------- outside of the world */
@@ -613,7 +609,6 @@ Test(undeclared, write_through_pointer_from_outside_frame_is_reported)
     assert_message_has("a pointer into the world that code outside of systems kept");
     cr_assert_not_null(strstr(reports.last, "component 'position' was changed in frame 0"), "%s",
                        reports.last);
-    quern_schedule_destroy(schedule);
 }
 
 static void refused_in_begin(quern_context *context)
@@ -646,7 +641,6 @@ Test(undeclared, rest_of_frame_runs_after_refused_access)
     cr_assert_eq(reports.log_count, 1u, "one message for each system and frame");
     cr_assert_eq(counter_value(world, score), 1u);
     quern_jobs_destroy(jobs);
-    quern_schedule_destroy(schedule);
 }
 
 static void use_unknown_objects(quern_context *context, const quern_view *view)
@@ -669,7 +663,6 @@ Test(undeclared, invalid_handles_are_refused_with_message)
     cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_not_null(strstr(reports.last, "invalid handle"), "%s", reports.last);
     cr_assert(refusal_has_message(&before));
-    quern_schedule_destroy(schedule);
 }
 
 static void look_up_wrong_handles(quern_context *context, const quern_view *view)
@@ -728,7 +721,6 @@ Test(access, many_lookups_at_once_find_what_each_finds)
     def.lookups[0].component = position;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
-    quern_schedule_destroy(schedule);
 }
 
 static void look_up_in_no_list(quern_context *context, const quern_view *view)
@@ -777,5 +769,4 @@ Test(access, lookup_of_invalid_handle_or_absent_component_is_null_without_report
     def.lookups[1].component = velocity;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
-    quern_schedule_destroy(schedule);
 }

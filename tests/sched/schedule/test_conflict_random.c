@@ -594,12 +594,8 @@ Test(conflict_random, missing_memory_is_reported_and_the_next_compilation_is_com
     for (uint32_t round = 0; round < 3; round++) {
         if (round < 2) add_systems(20);
         add_sets(6);
-        for (uint32_t call = 1;; call++, failed_count++) {
-            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-            const quern_result result = quern_schedule_compile(schedule);
-            failing_allocator_heal(memory);
-            if (result == QUERN_OK) break;
-            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        for (uint32_t call = 1; runs_out_of_memory(memory, call, quern_schedule_compile(schedule));
+             call++, failed_count++) {
             assert_message_has("memory");
         }
         compile_model(true);

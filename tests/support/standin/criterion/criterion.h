@@ -3,9 +3,9 @@
 #ifndef QUERN_STANDIN_CRITERION_H
 #define QUERN_STANDIN_CRITERION_H
 
-/* The part of Criterion that this project's tests use, for builds in which Criterion cannot run (the
- * thread sanitizer). Tests are registered before main and run one after another, each in a child
- * process, so that no test sees side effects of another. `.timeout` is ignored: ctest limits the
+/* The part of Criterion that this project's tests use, for builds in which Criterion cannot run (the thread
+ * sanitizer) or starts slowly (the address sanitizer). Tests are registered before main and run one after another,
+ * each in a child process, so that no test sees side effects of another. `.timeout` is ignored: ctest limits the
  * program's time. */
 
 #include <stdbool.h>

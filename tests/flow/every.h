@@ -40,12 +40,24 @@ enum {
     EVERY_TYPES
 };
 
+/* The first relations have one target. */
+enum {
+    EVERY_PARENT,
+    EVERY_HOME,
+    EVERY_LOCK,
+    EVERY_RING,
+    EVERY_SHARED, /* that of shared values */
+    EVERY_SINGLES,
+    EVERY_LIKES = EVERY_SINGLES,
+    EVERY_PART,
+    EVERY_RELATIONS
+};
+
 enum {
     EVERY_WORDS = 22,
-    EVERY_SINGLES = 4,   /* relations with one target: the first ones */
-    EVERY_RELATIONS = 6, /* the others have many */
     EVERY_MEMBERS = 4,
-    EVERY_PREFABS = 3,
+    EVERY_RESOURCES = 3,
+    EVERY_PREFABS = 4,
     EVERY_SYSTEMS = 12,
     EVERY_REACTIONS = 6,
     EVERY_PHASES = 3,
@@ -82,11 +94,12 @@ typedef struct every_edges {
 /* Whether edges of a relation have values. */
 static inline bool every_has_values(uint32_t relation)
 {
-    return relation == 1 || relation == 4;
+    return relation == EVERY_HOME || relation == EVERY_LIKES;
 }
 
 /* Changes a value to the one that follows from a word: 0 gives empty lists. */
 void every_list_write(every_list *value, uint64_t word);
+uint64_t every_list_read(const every_list *value); /* the word */
 
 static inline bool every_has(uint32_t set, uint32_t type)
 {
@@ -143,6 +156,12 @@ typedef enum every_feature {
     EVERY_USES_FURTHER_QUERY,
     EVERY_USES_ORDER,
     EVERY_USES_INDEX,
+    EVERY_USES_SHARED,        /* a target whose values the entity reads */
+    EVERY_USES_SHARED_TERM,
+    EVERY_USES_OVERRIDE,      /* an own value instead of a shared one */
+    EVERY_USES_CLONE,
+    EVERY_USES_RESOURCE,
+    EVERY_USES_IF_CHANGED,
     EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
@@ -181,6 +200,8 @@ typedef enum every_kind {
     EVERY_RENAME,
     EVERY_ACCUMULATE,
     EVERY_SPAWN,
+    EVERY_CLONE,
+    EVERY_OVERRIDE, /* a shared value */
     EVERY_EMIT,
     EVERY_MARK, /* as changed */
     EVERY_PLACE /* among siblings */
@@ -201,10 +222,12 @@ typedef struct every_change {
     bool has_value;          /* of EVERY_ADD */
     bool
         looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */
+    bool is_shared;  /* of EVERY_CREATE: an entity with shared values */
+    uint32_t member_count; /* of EVERY_CLONE, and of EVERY_OVERRIDE if it makes a copy of the shared entity */
     bool enabled;                        /* of EVERY_TOGGLE and EVERY_SWITCH */
     char name[4];                        /* of EVERY_RENAME */
     uint64_t id;                         /* of EVERY_CREATE and EVERY_EMIT */
-    uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN */
+    uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN and of copies */
     quern_entity members[EVERY_MEMBERS]; /* their handles */
     uint64_t words[EVERY_WORDS];
     uint64_t edge_value; /* of EVERY_SET_EDGE; of EVERY_RELATE: 0 for none */
@@ -228,6 +251,8 @@ typedef struct every_terms {
     uint32_t old_type;    /* type of the old term, + 1; 0: none */
     uint32_t triggers;    /* of a reaction */
     bool is_whole;        /* views are whole chunks */
+    uint32_t uses_resources, watched; /* resources that the system reads, and those in if_changed; one bit each */
+    uint32_t put_resource;            /* the resource that `end` writes, + 1; 0: none */
 } every_terms;
 
 /* ----------------------------------------------------------------------------------------- the model */
@@ -287,7 +312,8 @@ void every_model_end(void);
 void every_model_record(const every_change *change, bool is_waiting);
 void every_model_flush(bool is_waiting); /* applies the recorded commands */
 
-void every_model_capture(uint32_t number, quern_entity root, const char *const *paths, uint32_t count);
+/* Captures the tree of an entity as a prefab. Returns the number of its members. */
+uint32_t every_model_capture(uint32_t number, quern_entity root);
 
 /* The reactions of the schedule begin to watch. Everything before counts as seen. */
 void every_model_begin_schedule(void);
@@ -304,6 +330,7 @@ void every_model_enable_reaction(uint32_t reaction, bool is_enabled);
 /* A frame. Callbacks announce themselves before they show rows or record commands. */
 void every_model_begin_frame(void);
 void every_model_enter_system(uint32_t system);
+void every_model_end_system(uint32_t system); /* the system's `end` is called */
 void every_model_enter_reaction(uint32_t reaction);
 void every_model_end_frame(void);
 
@@ -337,6 +364,7 @@ void every_model_cut(const quern_entity *roots, uint32_t count);
 typedef struct every_comparison {
     uint32_t ignored_types;    /* one bit each */
     bool ignores_order;        /* of siblings */
+    bool ignores_resources;
     bool ignores_dead_handles; /* handles of dead entities may be null */
 } every_comparison;
 
@@ -355,9 +383,41 @@ typedef struct every_handles {
     quern_component types[EVERY_TYPES];
     quern_relation relations[EVERY_RELATIONS];
     quern_component edge_values[EVERY_RELATIONS]; /* null: edges have no values */
+    quern_resource resources[EVERY_RESOURCES];
 } every_handles;
 
 void every_register(quern_world *into, every_handles *handles);
+
+/* ----------------------------------------------------------------------------------------- resources */
+
+/* The value of a resource. */
+typedef struct every_resource {
+    uint64_t value;
+    quern_entity handle; /* null: none */
+    int entity;          /* that of the handle, in the model */
+} every_resource;
+
+void every_resources_register(quern_world *into, quern_resource handles[EVERY_RESOURCES]);
+void every_resources_play(void); /* writes some between frames */
+
+/* In a system: reads those that it uses, which must have the values of the model. */
+void every_resources_check(quern_context *context, const every_terms *terms);
+
+/* Writes a value at the address of a resource, in a system or, with EVERY_NONE, in other code. */
+void every_resource_write(int system, uint32_t resource, void *value, random_source *random);
+
+/* Reads a value, without the entity of the handle. */
+every_resource every_resource_read(uint32_t resource, const void *value);
+
+/* The model's part. */
+void every_resources_open(void);
+void every_resources_save(uint32_t number);
+void every_resources_restore(uint32_t number);
+every_resource every_resource_at(uint32_t resource);
+void every_resources_forget(uint32_t system); /* the system is a new one */
+
+/* Whether a system runs now, by its if_changed. If so, it has seen the values. */
+bool every_resources_let_run(uint32_t system, const every_terms *terms);
 
 /* ----------------------------------------------------------------------------------------- the program */
 

@@ -39,6 +39,7 @@ const quern_relation_def every_relations[EVERY_RELATIONS] = {
     {.name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
     {.name = "lock", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
     {.name = "ring"},
+    {.name = "shared", .on_target_destroyed = QUERN_TARGET_UNRELATES},
     {.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
     {.name = "part", .many = true},
 };
@@ -53,7 +54,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "view command",  "immediate", "bulk",     "world commands",  "parallel query", "event",
     "mark",          "place",     "by level", "target term",     "added",          "setting",
     "old",           "removed",   "up",       "filter",          "row write",      "lookup",
-    "further query", "order",     "index",    "looks",           "history",        "delta",
+    "further query", "order",     "index", "shared", "shared term", "override", "clone", "resource", "if changed",  "looks",           "history",        "delta",
     "archive",       "session",   "json",     "replaced system", "new system",     "replaced reaction",
     "new reaction",
 };
@@ -65,6 +66,7 @@ enum {
     MAX_WAITING = 1000,
     MAX_COPIES = 3000,
     MAX_EVENTS = 20000,
+    MAX_PREFAB_EDGES = 128,
     READERS = 4
 };
 
@@ -95,7 +97,7 @@ typedef struct prefab {
     uint64_t edge_values[EVERY_MEMBERS][EVERY_SINGLES];
     char names[EVERY_MEMBERS][4];
     uint32_t edge_count;
-    edge edges[16]; /* source: a member; target like targets */
+    edge edges[MAX_PREFAB_EDGES]; /* source: a member; target like targets */
 } prefab;
 
 enum { MEMBER = 1 << 20 };
@@ -118,7 +120,7 @@ typedef struct state {
 } state;
 
 static state *it, *saves[EVERY_SAVES];
-static prefab prefabs[EVERY_PREFABS];
+static prefab prefabs[EVERY_PREFABS + 1]; /* the last one is that of a copy */
 static every_change recorded[MAX_CHANGES]; /* commands of the systems */
 static uint32_t recorded_count;
 static uint64_t change_count;
@@ -305,6 +307,20 @@ static bool is_above(uint32_t relation, int above, int below)
     while (below != EVERY_NONE && below != above)
         below = it->entities[below].targets[relation];
     return below == above;
+}
+
+/* Returns the first source of a target, or the next one after a rank. */
+static int next_sibling(uint32_t relation, int target, bool is_first, int64_t rank)
+{
+    int found = EVERY_NONE;
+    for (int i = 0; i < it->entity_count; i++) {
+        const every_entity *entity = &it->entities[i];
+        if (!entity->is_alive || entity->targets[relation] != target ||
+            (!is_first && entity->ranks[relation] <= rank))
+            continue;
+        if (found == EVERY_NONE || entity->ranks[relation] < it->entities[found].ranks[relation]) found = i;
+    }
+    return found;
 }
 
 static uint32_t find_edge(uint32_t relation, int source, int target)
@@ -536,7 +552,7 @@ static void note_reaction(uint32_t r, int i)
     every_entity *entity = &it->entities[i];
     const bool did = reacted_before(terms, i), does = reacts_now(terms, i);
     const uint32_t watched =
-        terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
+        BIT(EVERY_ID) | terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
     if (!did && does && (terms->triggers & QUERN_REACT_ADDED) != 0) entity->is_added[r] = true;
     if (did && does && (terms->triggers & QUERN_REACT_SET) != 0 && !entity->is_added[r] &&
         !entity->is_set[r] && (entity->now.changed & watched) != 0) {
@@ -613,6 +629,9 @@ static void create(const every_change *change)
     } else if (change->kind == EVERY_SPAWN) {
         for (uint32_t m = 0; m < prefabs[change->prefab].member_count; m++)
             add_entity(change->ids[m], change->members[m], change->stream);
+    } else if (change->kind == EVERY_CLONE || change->kind == EVERY_OVERRIDE) {
+        for (uint32_t m = 0; m < change->member_count; m++)
+            add_entity(change->ids[m], change->members[m], change->stream);
     }
 }
 
@@ -621,9 +640,8 @@ static int member_or(int number, const int *members)
     return number >= MEMBER ? members[number - MEMBER] : number;
 }
 
-static void fill_members(const every_change *change, const int *members)
+static void fill_members(const prefab *from, const every_change *change, const int *members)
 {
-    const prefab *from = &prefabs[change->prefab];
     const uint32_t link = every_types[EVERY_LINK].first_word;
     for (uint32_t m = 0; m < from->member_count; m++) {
         every_entity *entity = &it->entities[members[m]];
@@ -637,13 +655,13 @@ static void fill_members(const every_change *change, const int *members)
     }
 }
 
-static void spawn(const every_change *change)
+/* Makes an instance of a prefab. Returns its root. */
+static int spawn(const prefab *from, const every_change *change, int parent)
 {
     int members[EVERY_MEMBERS] = {0};
-    const prefab *from = &prefabs[change->prefab];
     for (uint32_t m = 0; m < from->member_count; m++)
         members[m] = every_model_find_id(change->ids[m]);
-    fill_members(change, members);
+    fill_members(from, change, members);
     for (uint32_t r = 0; r < EVERY_SINGLES; r++)
         for (uint32_t m = 0; m < from->member_count; m++) {
             const int target = member_or(from->targets[m][r], members);
@@ -658,11 +676,25 @@ static void spawn(const every_change *change)
         set_edge_value(from->edges[i].relation, members[from->edges[i].source], target,
                        from->edges[i].value);
     }
-    const int parent =
-        quern_entity_is_null(change->target) ? EVERY_NONE : must_resolve(change->target, change->stream);
     if (parent != EVERY_NONE && can_relate(members[0], 0, parent)) relate(members[0], 0, parent);
     for (uint32_t m = 0; m < from->member_count; m++)
         it->entities[members[m]].features |= change->features;
+    return members[0];
+}
+
+/* Gives an entity an own value instead of one that it shares: with its own copy of the shared entity, a child. */
+static void override(const every_change *change, int entity)
+{
+    int shared = it->entities[entity].targets[EVERY_SHARED];
+    cr_assert_eq(it->entities[shared].targets[EVERY_PARENT] == entity, change->member_count == 0);
+    if (change->member_count > 0) {
+        cr_assert_eq(every_model_capture(EVERY_PREFABS, it->entities[shared].handle), change->member_count);
+        shared = spawn(&prefabs[EVERY_PREFABS], change, entity);
+        relate(entity, EVERY_SHARED, shared);
+    }
+    give(&it->entities[shared].now, change->type, words_of(change));
+    give(&it->entities[shared].kept, change->type, words_of(change));
+    it->entities[shared].features |= change->features;
 }
 
 static void fill_created(const every_change *change, int entity)
@@ -727,6 +759,13 @@ static void apply_to(const every_change *change, int entity)
     case EVERY_PLACE:
         place(entity, change->relation, target);
         break;
+    case EVERY_CLONE:
+        cr_assert_eq(every_model_capture(EVERY_PREFABS, change->entity), change->member_count);
+        (void)spawn(&prefabs[EVERY_PREFABS], change, target);
+        break;
+    case EVERY_OVERRIDE:
+        override(change, entity);
+        break;
     case EVERY_DESTROY:
         at->is_destroyed = true;
         if (find_ends(entity)) destroy_ends();
@@ -742,7 +781,10 @@ static void apply(const every_change *change)
     applied = change;
     if (change->kind == EVERY_ACCUMULATE || change->kind == EVERY_EMIT) return;
     if (change->kind == EVERY_SPAWN) {
-        spawn(change);
+        const int parent = quern_entity_is_null(change->target)
+                               ? EVERY_NONE
+                               : must_resolve(change->target, change->stream);
+        (void)spawn(&prefabs[change->prefab], change, parent);
         return;
     }
     const int entity = must_resolve(change->entity, change->stream);
@@ -889,6 +931,14 @@ static bool can_make(const every_change *change)
                (quern_entity_is_null(change->target) ||
                 (target != EVERY_NONE && it->entities[target].is_alive &&
                  it->entities[target].targets[change->relation] == at->targets[change->relation]));
+    case EVERY_CLONE:
+        return quern_entity_is_null(change->target) ||
+               (target != EVERY_NONE && it->entities[target].is_alive);
+    case EVERY_OVERRIDE: {
+        const int shared = at->targets[EVERY_SHARED];
+        return shared != EVERY_NONE && every_types[change->type].word_count > 0 &&
+               every_has(it->entities[shared].now.set, change->type);
+    }
     case EVERY_DESTROY:
         return find_ends(entity);
     default:
@@ -926,22 +976,21 @@ static int member_of(const int *members, uint32_t count, int entity)
     return entity;
 }
 
-/* Captures the tree whose members the caller lists, the root first. */
-void every_model_capture(uint32_t number, quern_entity root, const char *const *paths, uint32_t count)
+/* The members of a prefab: the root, then breadth first, the children of each in their order. */
+uint32_t every_model_capture(uint32_t number, quern_entity root)
 {
     prefab *to = &prefabs[number];
     int members[EVERY_MEMBERS] = {every_model_find(root)};
+    uint32_t count = 1;
     const uint32_t link = every_types[EVERY_LINK].first_word;
     memset(to, 0, sizeof *to);
+    for (uint32_t m = 0; m < count; m++)
+        for (int child = next_sibling(EVERY_PARENT, members[m], true, 0); child != EVERY_NONE;
+             child = next_sibling(EVERY_PARENT, members[m], false, it->entities[child].ranks[EVERY_PARENT])) {
+            cr_assert_lt(count, (uint32_t)EVERY_MEMBERS);
+            members[count++] = child;
+        }
     to->member_count = count;
-    for (uint32_t m = 1; m < count;
-         m++) { /* a path is the name of the parent in the list, a slash, and the name */
-        const int parent = members[paths[m][0] - '0'];
-        for (int i = 0; i < it->entity_count; i++)
-            if (it->entities[i].is_alive && it->entities[i].targets[0] == parent &&
-                strcmp(it->entities[i].name, paths[m] + 1) == 0)
-                members[m] = i;
-    }
     for (uint32_t m = 0; m < count; m++) {
         const every_entity *entity = &it->entities[members[m]];
         to->values[m] = entity->now;
@@ -959,11 +1008,14 @@ void every_model_capture(uint32_t number, quern_entity root, const char *const *
             to->edge_values[m][r] = entity->edge_values[r];
         }
         for (uint32_t i = 0; i < it->edge_count; i++)
-            if (it->edges[i].source == members[m])
+            if (it->edges[i].source == members[m]) {
+                cr_assert_lt(to->edge_count, (uint32_t)MAX_PREFAB_EDGES);
                 to->edges[to->edge_count++] =
                     (edge){it->edges[i].relation, (int)m, member_of(members, count, it->edges[i].target),
                            it->edges[i].value};
+            }
     }
+    return count;
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -1016,7 +1068,9 @@ bool every_model_matches(const every_terms *terms, int entity)
 }
 
 static bool must_visit[MAX_ENTITIES][EVERY_SYSTEMS];
-static uint32_t begun; /* systems of the phase that have begun, one bit each */
+static uint32_t begun;   /* systems of the phase that have begun, one bit each */
+static uint32_t running; /* those of them that run */
+static uint32_t ended;   /* those of them whose `end` was called */
 
 /* The systems of the phase up to `last` begin: what they have to visit is known now. last: EVERY_SYSTEMS for all. */
 static void begin_systems(uint32_t last)
@@ -1027,8 +1081,9 @@ static void begin_systems(uint32_t last)
         is_last = s == last;
         if (phases[s] != phase || every_has(begun, s)) continue;
         begun |= BIT(s);
+        if (!it->is_system_off[s] && every_resources_let_run(s, &systems[s])) running |= BIT(s);
         for (int i = 0; i < it->entity_count; i++) {
-            if (it->is_system_off[s]) {
+            if (!every_has(running, s)) {
                 must_visit[i][s] = false;
                 continue;
             }
@@ -1058,7 +1113,10 @@ static const char *describe(const every_terms *terms, int entity)
 static void end_systems(void)
 {
     begin_systems(EVERY_SYSTEMS);
-    begun = 0;
+    for (uint32_t s = 0; s < system_count; s++)
+        if (systems[s].put_resource > 0 && phases[s] == phase)
+            cr_assert_eq(every_has(running, s), every_has(ended, s), "the end of system %u", s);
+    begun = running = ended = 0;
     for (uint32_t s = 0; s < system_count; s++)
         for (int i = 0; i < it->entity_count && phases[s] == phase; i++) {
             every_entity *entity = &it->entities[i];
@@ -1131,6 +1189,7 @@ void every_model_renew_system(uint32_t system)
         if (it->order[k] != system) it->order[count++] = it->order[k];
     it->order[count] = system;
     it->is_system_off[system] = false;
+    every_resources_forget(system);
     for (int i = 0; i < it->entity_count; i++)
         it->entities[i].stale |= BIT(system);
 }
@@ -1169,6 +1228,14 @@ void every_model_enter_system(uint32_t system)
         advance();
     }
     begin_systems(system);
+    cr_assert(every_has(running, system), "system %u runs, though nothing has changed", system);
+}
+
+void every_model_end_system(uint32_t system)
+{
+    every_model_enter_system(system);
+    cr_assert_not(every_has(ended, system), "system %u ends twice", system);
+    ended |= BIT(system);
 }
 
 void every_model_enter_reaction(uint32_t reaction)
@@ -1211,7 +1278,11 @@ int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
     cr_assert_not(every_has(at->visited, system), "system %u visits the entity with id %llx twice", system,
                   (unsigned long long)id);
     at->visited |= BIT(system);
-    if (systems[system].has_up) at->features |= every_bit(EVERY_USES_UP);
+    if (systems[system].has_up)
+        at->features |= every_bit(systems[system].up_relation == EVERY_SHARED ? EVERY_USES_SHARED_TERM
+                                                                              : EVERY_USES_UP);
+    if (systems[system].uses_resources != 0) at->features |= every_bit(EVERY_USES_RESOURCE);
+    if (systems[system].watched != 0) at->features |= every_bit(EVERY_USES_IF_CHANGED);
     if (systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
     if (systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
     if (systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
@@ -1367,7 +1438,7 @@ void every_list_write(every_list *value, uint64_t word)
                    : quern_string_set(&value->text, ""));
 }
 
-static uint64_t read_list(const every_list *value)
+uint64_t every_list_read(const every_list *value)
 {
     const char *text = quern_string_text(&value->text);
     const uint64_t word = text[0] != '\0' ? strtoull(text, NULL, 10) : 0;
@@ -1384,7 +1455,7 @@ void every_read(uint32_t type, const void *value, uint64_t *words)
         cr_assert(tracked_is_live(value));
         words[first] = ((const tracked *)value)->payload;
     } else if (type == EVERY_LIST) {
-        words[first] = read_list(value);
+        words[first] = every_list_read(value);
     } else {
         memcpy(&words[first], value, every_types[type].word_count * sizeof *words);
     }
@@ -1424,19 +1495,6 @@ static void compare_values(quern_world *world, const every_handles *in, int i,
                          (unsigned long long)expected);
         }
     }
-}
-
-static int next_sibling(uint32_t relation, int target, bool is_first, int64_t rank)
-{
-    int found = EVERY_NONE;
-    for (int i = 0; i < it->entity_count; i++) {
-        const every_entity *entity = &it->entities[i];
-        if (!entity->is_alive || entity->targets[relation] != target ||
-            (!is_first && entity->ranks[relation] <= rank))
-            continue;
-        if (found == EVERY_NONE || entity->ranks[relation] < it->entities[found].ranks[relation]) found = i;
-    }
-    return found;
 }
 
 static void compare_siblings(const quern_world *world, quern_relation relation, uint32_t r, int target)
@@ -1507,6 +1565,20 @@ static void compare_relations(const quern_world *world, const every_handles *in,
     }
 }
 
+static void compare_resource(quern_world *world, const every_handles *in, uint32_t r,
+                             const every_comparison *comparison)
+{
+    const every_resource expected = every_resource_at(r);
+    const every_resource found = every_resource_read(r, quern_resource_get(world, in->resources[r]));
+    cr_assert_eq(found.value, expected.value, "resource %u is %llu, not %llu", r,
+                 (unsigned long long)found.value, (unsigned long long)expected.value);
+    if (expected.entity == EVERY_NONE) {
+        cr_assert(quern_entity_is_null(found.handle));
+    } else if (it->entities[expected.entity].is_alive || !comparison->ignores_dead_handles) {
+        cr_assert_eq(found.handle.bits, handles[expected.entity].bits, "the handle in resource %u", r);
+    }
+}
+
 void every_model_compare(quern_world *world, bool is_own, const every_comparison *comparison)
 {
     every_handles in;
@@ -1523,6 +1595,8 @@ void every_model_compare(quern_world *world, bool is_own, const every_comparison
                          (unsigned long long)it->entities[i].id);
     }
     compare_relations(world, &in, comparison);
+    for (uint32_t r = 0; r < EVERY_RESOURCES && !comparison->ignores_resources; r++)
+        compare_resource(world, &in, r, comparison);
 }
 
 void every_model_cut(const quern_entity *roots, uint32_t count)
@@ -1596,6 +1670,7 @@ void every_model_open(const every_terms *system_terms, const uint32_t *system_ph
     reaction_count = reactions_count;
     it = calloc(1, sizeof *it);
     cr_assert_not_null(it);
+    every_resources_open();
     for (uint32_t s = 0; s < systems_count; s++)
         it->order[s] = s;
     recorded_count = 0;
@@ -1618,11 +1693,13 @@ void every_model_save(uint32_t number)
     if (saves[number] == NULL) saves[number] = malloc(sizeof *it);
     cr_assert_not_null(saves[number]);
     memcpy(saves[number], it, sizeof *it);
+    every_resources_save(number);
 }
 
 void every_model_restore(uint32_t number)
 {
     memcpy(it, saves[number], sizeof *it);
+    every_resources_restore(number);
     enter_all();
 }
 

@@ -43,6 +43,7 @@ static quern_system system_handles[EVERY_SYSTEMS], reaction_handles[EVERY_REACTI
 static quern_event event;
 static quern_event_reader *reader;
 static quern_prefab prefabs[EVERY_PREFABS];
+enum { SHARING_PREFAB = 3 }; /* the one whose instances share values */
 static uint32_t member_counts[EVERY_PREFABS];
 static quern_query *everyone, *few;
 static tracked_counts hook_counts;
@@ -167,9 +168,14 @@ void every_register(quern_world *into, every_handles *handles)
             must(quern_component_register(into, &def, &handles->types[t]));
         cr_assert_not(quern_component_is_null(handles->types[t]));
     }
-    handles->relations[0] = quern_world_parent(into);
-    for (uint32_t r = 1; r < EVERY_RELATIONS; r++)
-        register_relation(into, r, handles);
+    for (uint32_t r = 0; r < EVERY_RELATIONS; r++)
+        if (r == EVERY_PARENT)
+            handles->relations[r] = quern_world_parent(into);
+        else if (r == EVERY_SHARED)
+            handles->relations[r] = quern_world_shared(into);
+        else
+            register_relation(into, r, handles);
+    every_resources_register(into, handles->resources);
 }
 
 uint64_t every_mix(uint64_t x)
@@ -250,10 +256,12 @@ static quern_result create(const actor *by, every_change *change)
     value_room rooms[EVERY_TYPES];
     quern_component components[EVERY_TYPES + 1];
     const void *values[EVERY_TYPES + 1];
+    quern_prefab_value shared[EVERY_TYPES];
     uint32_t count = 0;
     quern_result result = QUERN_OK;
     for (uint32_t t = 0; t < EVERY_TYPES; t++) {
         if (t != EVERY_ID && !every_has(change->set, t)) continue;
+        if (t == EVERY_OFF && change->is_shared) continue;
         components[count] = every.types.types[t];
         values[count++] = t == EVERY_ID ? &change->id : value_of(t, change, &rooms[t]);
     }
@@ -261,7 +269,11 @@ static quern_result create(const actor *by, every_change *change)
         components[count] = quern_relation_component(every.types.relations[change->relation - 1]);
         values[count++] = &change->target;
     }
-    if (by->commands == NULL) {
+    for (uint32_t i = 0; i < count && change->is_shared; i++)
+        shared[i] = (quern_prefab_value){.component = components[i], .value = values[i]};
+    if (change->is_shared) {
+        result = quern_shared_create(every.world, shared, count, &change->entity);
+    } else if (by->commands == NULL) {
         result = quern_entity_create_with(every.world, components, values, count, &change->entity);
     } else {
         change->entity = record_entity_with(by->commands, components, values, count);
@@ -290,6 +302,53 @@ static quern_result spawn(const actor *by, every_change *change)
     return result;
 }
 
+/* Lists the tree of an entity as the members of a prefab. Returns their number; EVERY_MEMBERS + 1 if it is larger. */
+static uint32_t list_tree(quern_entity root, quern_entity members[EVERY_MEMBERS])
+{
+    const quern_relation parent = every.types.relations[EVERY_PARENT];
+    uint32_t count = 1;
+    members[0] = root;
+    for (uint32_t m = 0; m < count; m++)
+        for (quern_entity child = quern_entity_first_source(every.world, members[m], parent);
+             !quern_entity_is_null(child); child = quern_entity_next_sibling(every.world, child, parent)) {
+            if (count == EVERY_MEMBERS) return EVERY_MEMBERS + 1;
+            members[count++] = child;
+        }
+    return count;
+}
+
+/* Copies a tree: beside it, with the ids of the original; otherwise below change->target, with ids of its own. */
+static quern_result clone(every_change *change)
+{
+    quern_spawn_def def = {.parent = change->target};
+    quern_entity root;
+    for (uint32_t m = 0; m < change->member_count; m++)
+        def.overrides[m] = (quern_spawn_override){
+            .component = every.types.types[EVERY_ID], .member = m, .column = &change->ids[m]};
+    const quern_result result =
+        quern_entity_clone(every.world, change->entity, change->has_value ? &def : NULL, &root);
+    if (result == QUERN_OK) list_tree(root, change->members);
+    return result;
+}
+
+static quern_result override_shared(every_change *change)
+{
+    value_room room;
+    const void *value = value_of(change->type, change, &room);
+    const quern_result result = quern_entity_override_shared(
+        every.world, change->entity, every.types.types[change->type], value != NULL ? value : &room);
+    if (value != NULL) release_value(change->type, &room);
+    if (result != QUERN_OK) return result;
+    const quern_entity copy =
+        quern_entity_target(every.world, change->entity, every.types.relations[EVERY_SHARED]);
+    if (change->member_count > 0)
+        cr_assert_eq(list_tree(copy, change->members), change->member_count);
+    const void *own =
+        quern_entity_get_shared(every.world, change->entity, every.types.types[change->type]);
+    cr_assert_eq(own, quern_entity_get(every.world, copy, every.types.types[change->type]));
+    return QUERN_OK;
+}
+
 /* Returns the value of the edge that a change sets, as calls take it. */
 static const void *edge_value_of(const every_change *change, every_edge *room)
 {
@@ -310,6 +369,10 @@ static quern_result change_now(const actor *by, every_change *change)
         return create(by, change);
     case EVERY_SPAWN:
         return spawn(by, change);
+    case EVERY_CLONE:
+        return clone(change);
+    case EVERY_OVERRIDE:
+        return override_shared(change);
     case EVERY_DESTROY:
         return quern_entity_destroy(every.world, entity);
     case EVERY_ADD:
@@ -415,6 +478,8 @@ static quern_result record(const actor *by, every_change *change)
         return quern_emit(quern_context_emitter(by->context, event), &(ping){change->id, change->entity})
                    ? QUERN_OK
                    : QUERN_ERROR_INVALID_ARGUMENT;
+    case EVERY_CLONE:
+    case EVERY_OVERRIDE:
     case EVERY_MARK:
     case EVERY_PLACE:
         break; /* calls only */
@@ -428,11 +493,11 @@ static uint64_t feature_of(const every_change *change)
         EVERY_USES_CREATE,     EVERY_USES_DESTROY, EVERY_USES_ADD,         EVERY_USES_SET,
         EVERY_USES_REMOVE,     EVERY_USES_TOGGLE,  EVERY_USES_TREE_SWITCH, EVERY_USES_PARENT,
         EVERY_USES_PARENT,     EVERY_USES_PARENT,  EVERY_USES_PARENT,      EVERY_USES_NAME,
-        EVERY_USES_ACCUMULATE, EVERY_USES_SPAWN,   EVERY_USES_EVENT,       EVERY_USES_MARK,
+        EVERY_USES_ACCUMULATE, EVERY_USES_SPAWN,   EVERY_USES_CLONE, EVERY_USES_OVERRIDE, EVERY_USES_EVENT,       EVERY_USES_MARK,
         EVERY_USES_PLACE,
     };
     static const every_feature of_relations[EVERY_RELATIONS] = {EVERY_USES_PARENT,  EVERY_USES_LEVELS,
-                                                                EVERY_USES_REFUSAL, EVERY_USES_RING,
+                                                                EVERY_USES_REFUSAL, EVERY_USES_RING, EVERY_USES_SHARED,
                                                                 EVERY_USES_EDGES,   EVERY_USES_EDGES};
     uint64_t features = every_bit(of_kinds[change->kind]);
     if (change->looks) features |= every_bit(EVERY_USES_LOOKS);
@@ -442,6 +507,8 @@ static uint64_t feature_of(const every_change *change)
                (change->edge_value != 0 ? every_bit(EVERY_USES_EDGE_VALUE) : 0);
     if (change->kind == EVERY_CREATE && change->relation > 0)
         features |= every_bit(of_relations[change->relation - 1]);
+    if (change->is_shared || (change->kind == EVERY_SPAWN && change->prefab == SHARING_PREFAB))
+        features |= every_bit(EVERY_USES_SHARED);
     if (change->kind == EVERY_SPAWN && !quern_entity_is_null(change->target))
         features |= every_bit(EVERY_USES_SPAWN_CHANGED) | every_bit(EVERY_USES_PARENT);
     if (change->kind != EVERY_CREATE && change->kind != EVERY_ADD && change->kind != EVERY_SET &&
@@ -473,9 +540,10 @@ static quern_result change_or_repeat(const actor *by, every_change *change)
     return result;
 }
 
-/* Makes a change, by command or by call. Returns the entity, or null if the library refuses the change. */
-static quern_entity make(actor *by, every_change change)
+/* Makes a change, by command or by call, and completes it. Returns the entity, or null if the library refuses the change. */
+static quern_entity make_here(actor *by, every_change *given)
 {
+    every_change change = *given;
     change.stream = by->stream;
     change.is_by_level = by->is_by_level;
     change.ordinal = by->ordinal;
@@ -491,7 +559,13 @@ static quern_entity make(actor *by, every_change change)
                      (unsigned long long)every.seed, (unsigned long long)every.frame, (int)change.kind,
                      must_succeed ? "failed" : "succeeded", quern_error_message());
     }
+    *given = change;
     return result == QUERN_OK ? change.entity : quern_entity_null();
+}
+
+static quern_entity make(actor *by, every_change change)
+{
+    return make_here(by, &change);
 }
 
 /* ------------------------------------------------------------------------------------------- drawing */
@@ -512,7 +586,10 @@ static uint32_t pick_type(actor *by)
 
 static uint32_t pick_relation(actor *by)
 {
-    static const uint32_t likely[] = {0, 0, 0, 0, 1, 1, 2, 3, 3, 4, 4, 5};
+    static const uint32_t likely[] = {EVERY_PARENT, EVERY_PARENT, EVERY_PARENT, EVERY_PARENT,
+                                      EVERY_HOME,   EVERY_HOME,   EVERY_LOCK,   EVERY_RING,
+                                      EVERY_RING,   EVERY_SHARED, EVERY_SHARED, EVERY_LIKES,
+                                      EVERY_LIKES,  EVERY_PART};
     return likely[random_below(&by->random, COUNT_OF(likely))];
 }
 
@@ -550,6 +627,77 @@ static quern_entity draw_spawn(actor *by, bool is_plain)
         change.ids[m] = fresh_id(by);
     if (!is_plain && random_chance(&by->random, 50)) change.target = pick(by);
     return make(by, change);
+}
+
+/* Creates an entity with values to share. */
+static quern_entity draw_shared(actor *by)
+{
+    every_change change = {
+        .kind = EVERY_CREATE, .id = fresh_id(by), .set = BIT(EVERY_OFF), .is_shared = true};
+    draw_words(by, &change);
+    for (uint32_t i = 1 + random_below(&by->random, 4); i > 0; i--)
+        change.set |= BIT(pick_type(by));
+    return make(by, change);
+}
+
+/* Gives the copies of a tree ids of their own, instead of those of the original. */
+static void give_ids(actor *by, const every_change *copied, const quern_entity *members)
+{
+    for (uint32_t m = 0; m < copied->member_count; m++) {
+        every_change change = {.kind = EVERY_SET, .entity = members[m], .type = EVERY_ID, .has_value = true};
+        change.words[0] = copied->ids[m];
+        make(by, change);
+    }
+}
+
+static void draw_clone(actor *by, quern_entity entity)
+{
+    quern_entity members[EVERY_MEMBERS];
+    every_change change = {.kind = EVERY_CLONE, .entity = entity};
+    change.has_value = random_chance(&by->random, 50); /* ids of its own */
+    change.target = quern_entity_null();
+    if (!quern_entity_is_alive(every.world, entity) || every.known_count > CROWD) return;
+    change.member_count = list_tree(entity, members);
+    if (change.member_count > EVERY_MEMBERS) return;
+    for (uint32_t m = 0; m < change.member_count; m++)
+        change.ids[m] = fresh_id(by);
+    if (!change.has_value)
+        change.target = quern_entity_target(every.world, entity, every.types.relations[EVERY_PARENT]);
+    else if (random_chance(&by->random, 50))
+        change.target = pick(by);
+    const quern_entity root = make_here(by, &change);
+    if (!change.has_value && !quern_entity_is_null(root)) give_ids(by, &change, change.members);
+}
+
+static void draw_override(actor *by, quern_entity entity)
+{
+    quern_entity members[EVERY_MEMBERS], shared;
+    every_change change = {.kind = EVERY_OVERRIDE, .entity = entity};
+    if (!quern_entity_is_alive(every.world, entity) || every.known_count > CROWD) return;
+    draw_words(by, &change);
+    shared = quern_entity_target(every.world, entity, every.types.relations[EVERY_SHARED]);
+    if (quern_entity_is_null(shared) && random_chance(&by->random, 80)) {
+        shared = random_chance(&by->random, 50) ? draw_shared(by) : pick(by);
+        if (quern_entity_equal(shared, entity)) return;
+        make(by, (every_change){
+                     .kind = EVERY_RELATE, .entity = entity, .relation = EVERY_SHARED, .target = shared});
+        shared = quern_entity_target(every.world, entity, every.types.relations[EVERY_SHARED]);
+    }
+    for (uint32_t i = 0; i < 8; i++) { /* likely one that the shared entity has */
+        change.type = pick_type(by);
+        if (!quern_entity_is_null(shared) && every_types[change.type].word_count > 0 &&
+            quern_entity_has(every.world, shared, every.types.types[change.type]))
+            break;
+    }
+    if (!quern_entity_is_null(shared) &&
+        !quern_entity_equal(quern_entity_target(every.world, shared, every.types.relations[EVERY_PARENT]),
+                            entity))
+        change.member_count = list_tree(shared, members);
+    if (change.member_count > EVERY_MEMBERS) return;
+    for (uint32_t m = 0; m < change.member_count; m++)
+        change.ids[m] = fresh_id(by);
+    const quern_entity made = make_here(by, &change);
+    if (!quern_entity_is_null(made)) give_ids(by, &change, change.members);
 }
 
 static void draw_value(actor *by, quern_entity entity)
@@ -649,7 +797,13 @@ static void draw_some(actor *by, quern_entity entity)
 {
     if (quern_entity_is_null(entity)) return;
     for (uint32_t i = 1 + random_below(&by->random, 4); i > 0; i--)
-        switch (random_below(&by->random, 11)) {
+        switch (random_below(&by->random, by->commands == NULL ? 13 : 11)) {
+        case 11:
+            draw_override(by, entity);
+            break;
+        case 12:
+            draw_clone(by, entity);
+            break;
         case 0:
         case 1:
         case 2:
@@ -689,7 +843,14 @@ static void act(actor *by, quern_entity self)
     const quern_entity entity =
         random_chance(&by->random, 60) && !quern_entity_is_null(self) ? self : pick(by);
     const bool is_crowded = every.known_count > CROWD;
-    switch (random_below(&by->random, 24)) {
+    switch (random_below(&by->random, by->commands == NULL ? 27 : 24)) {
+    case 24:
+    case 25:
+        draw_override(by, entity);
+        break;
+    case 26:
+        draw_clone(by, entity);
+        break;
     case 0:
     case 1:
         if (is_crowded)
@@ -784,7 +945,9 @@ static column_list list_terms(const every_terms *from, quern_term *terms)
     else if (from->tie > 0)
         terms[count++] = quern_term_with(quern_relation_component(every.types.relations[from->tie - 1]));
     found.up = count;
-    if (from->has_up)
+    if (from->has_up && from->up_relation == EVERY_SHARED && !from->up_is_optional)
+        terms[count++] = quern_term_shared(every.world, every.types.types[from->up_type]);
+    else if (from->has_up)
         terms[count++] =
             quern_term_up_make(every.types.types[from->up_type], every.types.relations[from->up_relation],
                                from->up_is_optional ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL,
@@ -1089,11 +1252,26 @@ static void run_plain(quern_context *context, const quern_view *view)
     if (every.is_modelled) every_model_enter_system(system);
     if (view->ordinal == 0) visit_further(context, system);
     if (view->ordinal == 0 && asks_index(system)) ask_index(context, system);
+    every_resources_check(context, &systems[system]);
     run_of run = begin_run(context, &systems[system], 100 + system);
     run.system = (int)system;
     run.by.is_by_level = systems[system].is_by_level;
     run.by.ordinal = view->ordinal;
     visit_rows(&run, view, 7);
+}
+
+static void put_resource(quern_context *context, uint32_t system, uint32_t resource)
+{
+    random_source random = {every_mix(every.seed ^ every_mix(every.frame * 41 + system))};
+    every_resource_write((int)system, resource,
+                         quern_context_resource_write(context, every.types.resources[resource]), &random);
+}
+
+static void end_plain(quern_context *context)
+{
+    const uint32_t system = (uint32_t)(uintptr_t)quern_context_user_data(context);
+    if (every.is_modelled) every_model_end_system(system);
+    put_resource(context, system, systems[system].put_resource - 1);
 }
 
 /* Writes to other entities, one after another. */
@@ -1102,6 +1280,7 @@ static void run_looking(quern_context *context, const quern_view *view)
     const uint64_t *ids = quern_view_read(view, 0);
     if (every.is_modelled) every_model_enter_system(LOOKING);
     run_of run = begin_run(context, &systems[LOOKING], 100 + LOOKING);
+    if (view->ordinal == 0) put_resource(context, LOOKING, 0);
     for (uint32_t i = 0; i < view->count; i++) {
         if (every.is_modelled) every_model_visit(LOOKING, view->entities[i], ids[i]);
         begin_row(&run, ids[i]);
@@ -1134,6 +1313,8 @@ static void run_exclusive(quern_context *context, const quern_view *view)
 {
     if (every.is_modelled) every_model_enter_system(EXCLUSIVE);
     run_of run = begin_run(context, NULL, 100 + EXCLUSIVE);
+    random_source random = {every_mix(every.seed ^ every_mix(every.frame * 43))};
+    every_resource_write(EXCLUSIVE, 1, quern_resource_get(every.world, every.types.resources[1]), &random);
     for (uint32_t i = 0; i < 4; i++) {
         actor now = run.by;
         begin_row(&run, i);
@@ -1194,6 +1375,7 @@ static void run_reaction(quern_context *context, const quern_view *view)
     const void *bases[EVERY_TYPES];
     quern_term unused[QUERN_MAX_TERMS];
     if (every.is_modelled) every_model_enter_reaction(reaction);
+    every_resources_check(context, terms);
     run_of run = begin_run(context, terms, 200 + reaction + 1000 * reaction_runs[reaction]);
     run.columns = list_terms(terms, unused);
     run.reaction = (int)reaction;
@@ -1241,6 +1423,12 @@ static uint32_t draw_type(random_source *random)
     return type;
 }
 
+static uint32_t draw_up_relation(random_source *random)
+{
+    static const uint32_t likely[] = {EVERY_PARENT, EVERY_HOME, EVERY_LOCK, EVERY_SHARED, EVERY_SHARED};
+    return likely[random_below(random, COUNT_OF(likely))];
+}
+
 static void draw_terms(every_terms *terms, random_source *random, bool is_reaction)
 {
     memset(terms, 0, sizeof *terms);
@@ -1273,7 +1461,7 @@ static void draw_terms(every_terms *terms, random_source *random, bool is_reacti
         if ((terms->triggers & QUERN_REACT_REMOVED) == 0 && random_chance(random, 40)) {
             terms->has_up = terms->up_is_optional = true;
             terms->up_type = EVERY_NUMBER;
-            terms->up_relation = random_below(random, 3);
+            terms->up_relation = draw_up_relation(random);
             terms->up_is_nearest = terms->up_relation < 2 && random_chance(random, 50);
             terms->writes &= ~BIT(terms->up_type);
         }
@@ -1281,7 +1469,7 @@ static void draw_terms(every_terms *terms, random_source *random, bool is_reacti
     }
     if (random_chance(random, 35)) {
         terms->has_up = true;
-        terms->up_relation = random_below(random, 3);
+        terms->up_relation = draw_up_relation(random);
         terms->up_is_nearest = terms->up_relation < 2 && random_chance(random, 50);
         terms->up_is_optional = random_chance(random, 50);
         static const uint32_t valued[] = {EVERY_NUMBER, EVERY_LINK, EVERY_MODE, EVERY_NEED, EVERY_GIVEN};
@@ -1310,10 +1498,11 @@ void every_draw_program(void)
                                           .up_type = EVERY_NUMBER,
                                           .up_is_optional = true,
                                           .is_by_level = true};
-    static const uint32_t target_relations[] = {0, 1, 4, 3};
+    static const uint32_t target_relations[] = {EVERY_PARENT, EVERY_HOME, EVERY_LIKES, EVERY_RING,
+                                                EVERY_SHARED};
     systems[TARGET_SYSTEM] = (every_terms){.optional = BIT(EVERY_NUMBER),
                                            .reads = BIT(EVERY_NUMBER),
-                                           .tie = 1 + target_relations[every.seed % 4],
+                                           .tie = 1 + target_relations[every.seed % 5],
                                            .by_target = true};
     /* A system cannot read by its further query what its own rows write. */
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
@@ -1332,8 +1521,29 @@ void every_draw_program(void)
         systems[s] = (every_terms){.with = BIT(EVERY_ID), .without = BIT(EVERY_ID)};
         system_phases[s] = s == EXCLUSIVE ? EXCLUSIVE_PHASE : 2;
     }
-    for (uint32_t r = 0; r < EVERY_REACTIONS; r++)
+    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
+        systems[s].uses_resources = random_below(&random, 1 << EVERY_RESOURCES);
+        systems[s].watched = s % 4 == 1 ? 1 + random_below(&random, (1 << EVERY_RESOURCES) - 1) : 0;
+        systems[s].put_resource = random_chance(&random, 25) ? 1 + random_below(&random, EVERY_RESOURCES) : 0;
+    }
+    systems[LISTENING].watched = 1; /* skips frames; events wait for it */
+    for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
         draw_terms(&reactions[r], &random, true);
+        reactions[r].uses_resources = random_below(&random, 1 << EVERY_RESOURCES);
+    }
+}
+
+static void declare_resources(const every_terms *terms, quern_system_def *def)
+{
+    uint32_t count = 0, watched_count = 0;
+    for (uint32_t r = 0; r < EVERY_RESOURCES; r++) {
+        const quern_resource resource = every.types.resources[r];
+        if (terms->put_resource == r + 1)
+            def->resources[count++] = (quern_resource_access){resource, QUERN_ACCESS_WRITE};
+        else if (every_has(terms->uses_resources, r))
+            def->resources[count++] = (quern_resource_access){resource, QUERN_ACCESS_READ};
+        if (every_has(terms->watched, r)) def->if_changed[watched_count++] = resource;
+    }
 }
 
 static quern_system_def def_of_system(uint32_t s)
@@ -1349,6 +1559,8 @@ static quern_system_def def_of_system(uint32_t s)
         def.terms[0] = quern_term_read(every.types.types[EVERY_ID]);
         def.write_lookups[0].component = every.types.types[EVERY_NUMBER];
         def.relations[0] = every.types.relations[0];
+        def.resources[0] = (quern_resource_access){every.types.resources[0], QUERN_ACCESS_WRITE};
+        return def;
     } else if (s == EXCLUSIVE) {
         def.run = run_exclusive;
         def.flags = QUERN_SYSTEM_EXCLUSIVE;
@@ -1373,7 +1585,9 @@ static quern_system_def def_of_system(uint32_t s)
                               .type = order_of(s) == EVERY_LINK ? QUERN_FIELD_ENTITY : QUERN_FIELD_U64,
                               .descending = s % 2 != 0};
         if (asks_index(s)) def.indexes[0] = number_index;
+        if (systems[s].put_resource > 0) def.end = end_plain;
     }
+    declare_resources(&systems[s], &def);
     return def;
 }
 
@@ -1387,6 +1601,7 @@ static quern_system_def def_of_reaction(uint32_t r)
     def.emits[0] = event;
     def.reacts_to = reactions[r].triggers;
     list_terms(&reactions[r], def.terms);
+    declare_resources(&reactions[r], &def);
     return def;
 }
 
@@ -1702,6 +1917,7 @@ void every_play_between(quern_jobs *jobs)
     switch_systems(false);
     tidy();
     every_learn_known();
+    every_resources_play();
     actor now = program_actor(1, NULL);
     choose_target(&now);
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
@@ -1773,17 +1989,48 @@ static quern_entity make_member(actor *by, uint32_t set, quern_entity parent, co
     return made;
 }
 
-static void capture(uint32_t prefab, quern_entity root, const char *const *paths, uint32_t count)
+static void capture(uint32_t prefab, quern_entity root)
 {
     must(quern_prefab_capture(every.world, root, &prefabs[prefab]));
     member_counts[prefab] = quern_prefab_member_count(every.world, prefabs[prefab]);
-    cr_assert_eq(member_counts[prefab], count);
-    if (every.is_modelled) every_model_capture(prefab, root, paths, count);
+    if (every.is_modelled) cr_assert_eq(every_model_capture(prefab, root), member_counts[prefab]);
+}
+
+/* Describes a prefab whose members share values. The model captures a tree that is the same. */
+static void describe_prefab(actor *by, quern_entity shared)
+{
+    const quern_entity none = quern_entity_null();
+    const quern_entity root = make_member(by, BIT(EVERY_NUMBER), none, "s");
+    const quern_entity child = make_member(by, BIT(EVERY_TAG) | BIT(EVERY_LINK), root, "a");
+    make(by, (every_change){
+                 .kind = EVERY_RELATE, .entity = root, .relation = EVERY_SHARED, .target = shared});
+    make(by, (every_change){
+                 .kind = EVERY_RELATE, .entity = child, .relation = EVERY_SHARED, .target = root});
+    uint64_t link[2]; /* the child knows its root */
+    memcpy(link, quern_entity_get(every.world, child, every.types.types[EVERY_LINK]), sizeof link);
+    cr_assert_eq(link[0], root.bits);
+    link[0] = quern_prefab_member_handle(0).bits;
+    const quern_prefab_value of_root[] = {{.component = every.types.types[EVERY_ID]},
+                                          {.component = every.types.types[EVERY_NUMBER],
+                                           .value = quern_entity_get(every.world, root,
+                                                                     every.types.types[EVERY_NUMBER])}};
+    const quern_prefab_value of_child[] = {
+        {.component = every.types.types[EVERY_ID]},
+        {.component = every.types.types[EVERY_TAG]},
+        {.component = every.types.types[EVERY_LINK], .value = link}};
+    const quern_prefab_member_def members[] = {
+        {.values = of_root, .value_count = COUNT_OF(of_root), .shared = shared},
+        {.name = "a",
+         .values = of_child,
+         .value_count = COUNT_OF(of_child),
+         .shared = quern_prefab_member_handle(0)}};
+    must(quern_prefab_create(every.world, members, 2, &prefabs[SHARING_PREFAB]));
+    member_counts[SHARING_PREFAB] = 2;
+    if (every.is_modelled) cr_assert_eq(every_model_capture(SHARING_PREFAB, root), 2u);
 }
 
 static void make_prefabs(actor *by)
 {
-    static const char *const paths[] = {"", "0a", "0c", "1b"}; /* the order of a prefab's members */
     const quern_entity none = quern_entity_null(), outside = every.known[0];
     quern_entity root = make_member(by, BIT(EVERY_NUMBER) | BIT(EVERY_MODE), none, "x");
     quern_entity a = make_member(by, BIT(EVERY_DEEP) | BIT(EVERY_LINK), root, "a");
@@ -1793,16 +2040,23 @@ static void make_prefabs(actor *by)
     make(by, (every_change){
                  .kind = EVERY_SET, .entity = a, .type = EVERY_LINK, .target = c, .has_value = true});
     make(by, (every_change){.kind = EVERY_SWITCH, .entity = a, .enabled = false});
-    make(by, (every_change){.kind = EVERY_RELATE, .entity = b, .relation = 4, .target = root});
-    capture(0, root, paths, 4);
+    make(by, (every_change){.kind = EVERY_RELATE,
+                            .entity = b,
+                            .relation = EVERY_LIKES,
+                            .target = root,
+                            .edge_value = 71});
+    make(by, (every_change){.kind = EVERY_RELATE, .entity = c, .relation = EVERY_SHARED, .target = a});
+    capture(0, root);
     root = make_member(by, BIT(EVERY_WIDE) | (every.has_hooks ? BIT(EVERY_HOOKED) : 0), none, "y");
-    capture(1, root, paths, 1);
+    capture(1, root);
     root = make_member(by, BIT(EVERY_NEED), none, "z");
     a = make_member(by, BIT(EVERY_ROWS), root, "a");
-    make(by, (every_change){.kind = EVERY_RELATE, .entity = a, .relation = 1, .target = root});
+    make(by, (every_change){
+                 .kind = EVERY_RELATE, .entity = a, .relation = EVERY_HOME, .target = root, .edge_value = 72});
     if (every.seed % 2 == 0)
-        make(by, (every_change){.kind = EVERY_RELATE, .entity = a, .relation = 4, .target = outside});
-    capture(2, root, paths, 2);
+        make(by, (every_change){.kind = EVERY_RELATE, .entity = a, .relation = EVERY_LIKES, .target = outside});
+    capture(2, root);
+    describe_prefab(by, draw_shared(by));
 }
 
 static void fill_world(void)

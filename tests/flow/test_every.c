@@ -182,6 +182,7 @@ static void check_session(void)
     }
     const every_comparison comparison = {.ignored_types = every.has_hooks ? (uint32_t)1 << EVERY_HOOKED : 0,
                                          .ignores_order = true,
+                                         .ignores_resources = true,
                                          .ignores_dead_handles = true};
     every_model_compare(other, false, &comparison);
     every_model_restore(0);

@@ -655,6 +655,19 @@ static void fill_members(const prefab *from, const every_change *change, const i
     }
 }
 
+/* Of some members, returns the one that is related first: those with targets outside of the tree, then the others in the
+ * captured order of siblings. */
+static uint32_t first_of(const prefab *from, uint32_t relation, uint32_t members)
+{
+    uint32_t first = EVERY_MEMBERS;
+    for (uint32_t m = 0; m < from->member_count; m++) {
+        if ((members >> m & 1) == 0) continue;
+        if (from->targets[m][relation] < MEMBER) return m;
+        if (first == EVERY_MEMBERS || from->ranks[m][relation] < from->ranks[first][relation]) first = m;
+    }
+    return first;
+}
+
 /* Makes an instance of a prefab. Returns its root. */
 static int spawn(const prefab *from, const every_change *change, int parent)
 {
@@ -662,13 +675,17 @@ static int spawn(const prefab *from, const every_change *change, int parent)
     for (uint32_t m = 0; m < from->member_count; m++)
         members[m] = every_model_find_id(change->ids[m]);
     fill_members(from, change, members);
-    for (uint32_t r = 0; r < EVERY_SINGLES; r++)
-        for (uint32_t m = 0; m < from->member_count; m++) {
+    for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
+        uint32_t left = (1u << from->member_count) - 1;
+        while (left != 0) {
+            const uint32_t m = first_of(from, r, left);
             const int target = member_or(from->targets[m][r], members);
+            left &= ~(1u << m);
             if (target == EVERY_NONE || !it->entities[target].is_alive) continue;
             relate(members[m], r, target);
             set_edge_value(r, members[m], target, from->edge_values[m][r]);
         }
+    }
     for (uint32_t i = 0; i < from->edge_count; i++) {
         const int target = member_or(from->edges[i].target, members);
         if (!it->entities[target].is_alive) continue;
@@ -1006,6 +1023,7 @@ uint32_t every_model_capture(uint32_t number, quern_entity root)
                                     ? EVERY_NONE
                                     : member_of(members, count, entity->targets[r]);
             to->edge_values[m][r] = entity->edge_values[r];
+            to->ranks[m][r] = entity->ranks[r];
         }
         for (uint32_t i = 0; i < it->edge_count; i++)
             if (it->edges[i].source == members[m]) {

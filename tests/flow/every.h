@@ -156,9 +156,9 @@ typedef enum every_feature {
     EVERY_USES_FURTHER_QUERY,
     EVERY_USES_ORDER,
     EVERY_USES_INDEX,
-    EVERY_USES_SHARED,        /* a target whose values the entity reads */
+    EVERY_USES_SHARED, /* a target whose values the entity reads */
     EVERY_USES_SHARED_TERM,
-    EVERY_USES_OVERRIDE,      /* an own value instead of a shared one */
+    EVERY_USES_OVERRIDE, /* an own value instead of a shared one */
     EVERY_USES_CLONE,
     EVERY_USES_RESOURCE,
     EVERY_USES_IF_CHANGED,
@@ -169,6 +169,7 @@ typedef enum every_feature {
     EVERY_USES_ARCHIVE,
     EVERY_USES_SESSION,
     EVERY_USES_JSON,
+    EVERY_USES_COPY,            /* of the world */
     EVERY_USES_REPLACED_SYSTEM, /* by the same definition */
     EVERY_USES_NEW_SYSTEM,      /* one that was removed and added again */
     EVERY_USES_REPLACED_REACTION,
@@ -222,11 +223,12 @@ typedef struct every_change {
     bool has_value;          /* of EVERY_ADD */
     bool
         looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */
-    bool is_shared;  /* of EVERY_CREATE: an entity with shared values */
-    uint32_t member_count; /* of EVERY_CLONE, and of EVERY_OVERRIDE if it makes a copy of the shared entity */
-    bool enabled;                        /* of EVERY_TOGGLE and EVERY_SWITCH */
-    char name[4];                        /* of EVERY_RENAME */
-    uint64_t id;                         /* of EVERY_CREATE and EVERY_EMIT */
+    bool is_shared; /* of EVERY_CREATE: an entity with shared values */
+    uint32_t
+        member_count; /* of EVERY_CLONE, and of EVERY_OVERRIDE if it makes a copy of the shared entity */
+    bool enabled;     /* of EVERY_TOGGLE and EVERY_SWITCH */
+    char name[4];     /* of EVERY_RENAME */
+    uint64_t id;      /* of EVERY_CREATE and EVERY_EMIT */
     uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN and of copies */
     quern_entity members[EVERY_MEMBERS]; /* their handles */
     uint64_t words[EVERY_WORDS];
@@ -251,8 +253,9 @@ typedef struct every_terms {
     uint32_t old_type;    /* type of the old term, + 1; 0: none */
     uint32_t triggers;    /* of a reaction */
     bool is_whole;        /* views are whole chunks */
-    uint32_t uses_resources, watched; /* resources that the system reads, and those in if_changed; one bit each */
-    uint32_t put_resource;            /* the resource that `end` writes, + 1; 0: none */
+    uint32_t uses_resources,
+        watched;           /* resources that the system reads, and those in if_changed; one bit each */
+    uint32_t put_resource; /* the resource that `end` writes, + 1; 0: none */
 } every_terms;
 
 /* ----------------------------------------------------------------------------------------- the model */
@@ -362,8 +365,8 @@ void every_model_cut(const quern_entity *roots, uint32_t count);
 
 /* What a comparison of the model with a world leaves out. */
 typedef struct every_comparison {
-    uint32_t ignored_types;    /* one bit each */
-    bool ignores_order;        /* of siblings */
+    uint32_t ignored_types; /* one bit each */
+    bool ignores_order;     /* of siblings */
     bool ignores_resources;
     bool ignores_dead_handles; /* handles of dead entities may be null */
 } every_comparison;
@@ -428,6 +431,7 @@ typedef struct every_scene {
     uint64_t seed, frame;
     bool has_hooks;             /* the seed has EVERY_HOOKED, which deltas cannot write */
     bool is_modelled;           /* the model follows this run, which is on one thread */
+    bool has_no_prefabs;        /* nothing is spawned, as in a copy of the world, which has no prefabs */
     bool is_harmless;           /* callbacks record commands without effect, which rule out fast paths */
     failing_allocator *failing; /* of the world, in runs in which allocations fail; otherwise NULL */
     uint64_t failed_count;      /* calls and frames that failed for lack of memory, and were repeated */
@@ -448,6 +452,12 @@ uint64_t every_mix(uint64_t x); /* a hash */
 void every_draw_program(void); /* draws the systems and reactions of a seed */
 void every_open(quern_schedule_def style, const quern_allocator *allocator);
 void every_close(void);
+
+/* Makes a world with the same schedule, copies the world and the state of the schedule into it, and lets the program go on
+ * in the copy, until every_close_copy. */
+quern_world *every_open_copy(quern_schedule_def style);
+void every_close_copy(void);
+
 /* Checks that exactly the entities with a type that has entity hooks have an object outside of the world. */
 void every_check_outside(void);
 

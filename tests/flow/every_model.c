@@ -47,15 +47,67 @@ const quern_relation_def every_relations[EVERY_RELATIONS] = {
 const uint64_t every_default[2] = {41, 42};
 
 const char *const every_feature_names[EVERY_FEATURES] = {
-    "set",           "add",       "remove",   "required",        "default",        "link",
-    "hooks",         "list",      "toggle",   "switch",          "off tag",        "create",
-    "create many",   "destroy",   "spawn",    "spawn changed",   "parent",         "levels",
-    "refusal",       "ring",      "edges",    "edge value",      "name",           "accumulate",
-    "view command",  "immediate", "bulk",     "world commands",  "parallel query", "event",
-    "mark",          "place",     "by level", "target term",     "added",          "setting",
-    "old",           "removed",   "up",       "filter",          "row write",      "lookup",
-    "further query", "order",     "index", "shared", "shared term", "override", "clone", "resource", "if changed",  "looks",           "history",        "delta",
-    "archive",       "session",   "json",     "replaced system", "new system",     "replaced reaction",
+    "set",
+    "add",
+    "remove",
+    "required",
+    "default",
+    "link",
+    "hooks",
+    "list",
+    "toggle",
+    "switch",
+    "off tag",
+    "create",
+    "create many",
+    "destroy",
+    "spawn",
+    "spawn changed",
+    "parent",
+    "levels",
+    "refusal",
+    "ring",
+    "edges",
+    "edge value",
+    "name",
+    "accumulate",
+    "view command",
+    "immediate",
+    "bulk",
+    "world commands",
+    "parallel query",
+    "event",
+    "mark",
+    "place",
+    "by level",
+    "target term",
+    "added",
+    "setting",
+    "old",
+    "removed",
+    "up",
+    "filter",
+    "row write",
+    "lookup",
+    "further query",
+    "order",
+    "index",
+    "shared",
+    "shared term",
+    "override",
+    "clone",
+    "resource",
+    "if changed",
+    "looks",
+    "history",
+    "delta",
+    "archive",
+    "session",
+    "json",
+    "copy",
+    "replaced system",
+    "new system",
+    "replaced reaction",
     "new reaction",
 };
 
@@ -120,7 +172,7 @@ typedef struct state {
 } state;
 
 static state *it, *saves[EVERY_SAVES];
-static prefab prefabs[EVERY_PREFABS + 1]; /* the last one is that of a copy */
+static prefab prefabs[EVERY_PREFABS + 1];  /* the last one is that of a copy */
 static every_change recorded[MAX_CHANGES]; /* commands of the systems */
 static uint32_t recorded_count;
 static uint64_t change_count;
@@ -1003,7 +1055,8 @@ uint32_t every_model_capture(uint32_t number, quern_entity root)
     memset(to, 0, sizeof *to);
     for (uint32_t m = 0; m < count; m++)
         for (int child = next_sibling(EVERY_PARENT, members[m], true, 0); child != EVERY_NONE;
-             child = next_sibling(EVERY_PARENT, members[m], false, it->entities[child].ranks[EVERY_PARENT])) {
+             child =
+                 next_sibling(EVERY_PARENT, members[m], false, it->entities[child].ranks[EVERY_PARENT])) {
             cr_assert_lt(count, (uint32_t)EVERY_MEMBERS);
             members[count++] = child;
         }
@@ -1297,8 +1350,8 @@ int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
                   (unsigned long long)id);
     at->visited |= BIT(system);
     if (systems[system].has_up)
-        at->features |= every_bit(systems[system].up_relation == EVERY_SHARED ? EVERY_USES_SHARED_TERM
-                                                                              : EVERY_USES_UP);
+        at->features |=
+            every_bit(systems[system].up_relation == EVERY_SHARED ? EVERY_USES_SHARED_TERM : EVERY_USES_UP);
     if (systems[system].uses_resources != 0) at->features |= every_bit(EVERY_USES_RESOURCE);
     if (systems[system].watched != 0) at->features |= every_bit(EVERY_USES_IF_CHANGED);
     if (systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);

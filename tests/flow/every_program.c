@@ -39,36 +39,48 @@ enum {
     LISTENING
 };
 
-static quern_system system_handles[EVERY_SYSTEMS], reaction_handles[EVERY_REACTIONS];
-static quern_event event;
-static quern_event_reader *reader;
-static quern_prefab prefabs[EVERY_PREFABS];
 enum { SHARING_PREFAB = 3 }; /* the one whose instances share values */
 static uint32_t member_counts[EVERY_PREFABS];
-static quern_query *everyone, *few;
 static tracked_counts hook_counts;
-static quern_entity dummy_entity;
 
 /* Objects outside of the world of the program, one for each entity with a type that has entity hooks. */
 enum { OUTSIDE_TYPES = 2, OUTSIDE_SLOTS = 1 << 16 };
 static const uint32_t outside_types[OUTSIDE_TYPES] = {EVERY_NUMBER, EVERY_TAG};
-static quern_entity outside_objects[OUTSIDE_TYPES][OUTSIDE_SLOTS]; /* by slot */
-static uint32_t outside_counts[OUTSIDE_TYPES];
+
+/* What the program has in its world, and in the schedule. */
+typedef struct opened {
+    quern_system systems[EVERY_SYSTEMS], reactions[EVERY_REACTIONS];
+    uint32_t
+        order[EVERY_SYSTEMS + EVERY_REACTIONS]; /* of registration: systems, and EVERY_SYSTEMS + reaction */
+    uint32_t order_count;
+    bool is_off[PLAIN_SYSTEMS + EVERY_REACTIONS]; /* systems, then reactions */
+    quern_event event;
+    quern_event_reader *reader;
+    quern_prefab prefabs[EVERY_PREFABS];
+    quern_query *everyone, *few;
+    quern_index *number_index; /* on the first number of EVERY_NUMBER */
+    quern_entity dummy_entity;
+    quern_entity outside_objects[OUTSIDE_TYPES][OUTSIDE_SLOTS]; /* by slot */
+    uint32_t outside_counts[OUTSIDE_TYPES];
+} opened;
+
+static opened own;
 
 static void add_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
     const uint32_t i = (uint32_t)(uintptr_t)user_data, slot = quern_entity_index(entity);
     if (in != every.world) return;
-    cr_assert(slot < OUTSIDE_SLOTS && quern_entity_is_null(outside_objects[i][slot]),
+    cr_assert(slot < OUTSIDE_SLOTS && quern_entity_is_null(own.outside_objects[i][slot]),
               "on_add of '%s' twice", every_types[outside_types[i]].name);
-    outside_objects[i][slot] = entity;
-    outside_counts[i]++;
+    own.outside_objects[i][slot] = entity;
+    own.outside_counts[i]++;
 }
 
 static void set_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
     const uint32_t i = (uint32_t)(uintptr_t)user_data;
-    if (in == every.world) cr_assert_eq(outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
+    if (in == every.world)
+        cr_assert_eq(own.outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
 }
 
 static void remove_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
@@ -76,8 +88,8 @@ static void remove_outside(quern_world *in, quern_entity entity, void *value, vo
     const uint32_t i = (uint32_t)(uintptr_t)user_data;
     set_outside(in, entity, value, user_data);
     if (in != every.world) return;
-    outside_objects[i][quern_entity_index(entity)] = quern_entity_null();
-    outside_counts[i]--;
+    own.outside_objects[i][quern_entity_index(entity)] = quern_entity_null();
+    own.outside_counts[i]--;
 }
 
 static void give_entity_hooks(quern_component_def *def, uint32_t type)
@@ -94,17 +106,17 @@ void every_check_outside(void)
 {
     for (uint32_t i = 0; i < OUTSIDE_TYPES && every_has_entity_hooks(); i++) {
         uint32_t count = 0;
-        for (quern_query_iterator it = quern_query_iterate(everyone); quern_query_next(&it);)
+        for (quern_query_iterator it = quern_query_iterate(own.everyone); quern_query_next(&it);)
             for (uint32_t row = 0; row < it.view.count; row++) {
                 const quern_entity entity = it.view.entities[row];
                 if (!quern_entity_has(every.world, entity, every.types.types[outside_types[i]])) continue;
-                cr_assert_eq(outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
+                cr_assert_eq(own.outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
                 count++;
             }
-        cr_assert_eq(count, outside_counts[i],
+        cr_assert_eq(count, own.outside_counts[i],
                      "seed %llu, frame %llu: %u entities with '%s', and %u objects",
                      (unsigned long long)every.seed, (unsigned long long)every.frame, count,
-                     every_types[outside_types[i]].name, outside_counts[i]);
+                     every_types[outside_types[i]].name, own.outside_counts[i]);
     }
 }
 
@@ -292,13 +304,13 @@ static quern_result spawn(const actor *by, every_change *change)
         def.overrides[m] = (quern_spawn_override){
             .component = every.types.types[EVERY_ID], .member = m, .column = &change->ids[m]};
     if (by->commands == NULL)
-        return quern_prefab_spawn_many(every.world, prefabs[change->prefab], 1, &def, &change->entity,
+        return quern_prefab_spawn_many(every.world, own.prefabs[change->prefab], 1, &def, &change->entity,
                                        change->members);
     const quern_result result =
-        quern_commands_spawn(by->commands, prefabs[change->prefab], &def, &change->entity);
+        quern_commands_spawn(by->commands, own.prefabs[change->prefab], &def, &change->entity);
     for (uint32_t m = 0; m < count && result == QUERN_OK; m++)
         change->members[m] =
-            quern_commands_spawned_member(by->commands, prefabs[change->prefab], change->entity, m);
+            quern_commands_spawned_member(by->commands, own.prefabs[change->prefab], change->entity, m);
     return result;
 }
 
@@ -341,11 +353,10 @@ static quern_result override_shared(every_change *change)
     if (result != QUERN_OK) return result;
     const quern_entity copy =
         quern_entity_target(every.world, change->entity, every.types.relations[EVERY_SHARED]);
-    if (change->member_count > 0)
-        cr_assert_eq(list_tree(copy, change->members), change->member_count);
-    const void *own =
+    if (change->member_count > 0) cr_assert_eq(list_tree(copy, change->members), change->member_count);
+    const void *found =
         quern_entity_get_shared(every.world, change->entity, every.types.types[change->type]);
-    cr_assert_eq(own, quern_entity_get(every.world, copy, every.types.types[change->type]));
+    cr_assert_eq(found, quern_entity_get(every.world, copy, every.types.types[change->type]));
     return QUERN_OK;
 }
 
@@ -414,7 +425,7 @@ static quern_result change_now(const actor *by, every_change *change)
     case EVERY_PLACE:
         return quern_entity_move_before(every.world, entity, relation, change->target);
     case EVERY_EMIT:
-        return quern_world_emit(every.world, event, &(ping){change->id, change->entity}, 1);
+        return quern_world_emit(every.world, own.event, &(ping){change->id, change->entity}, 1);
     default:
         return QUERN_ERROR_INVALID_ARGUMENT;
     }
@@ -475,7 +486,8 @@ static quern_result record(const actor *by, every_change *change)
                                          combines[change->combine]);
     case EVERY_EMIT:
         if (by->context == NULL) return QUERN_ERROR_INVALID_ARGUMENT;
-        return quern_emit(quern_context_emitter(by->context, event), &(ping){change->id, change->entity})
+        return quern_emit(quern_context_emitter(by->context, own.event),
+                          &(ping){change->id, change->entity})
                    ? QUERN_OK
                    : QUERN_ERROR_INVALID_ARGUMENT;
     case EVERY_CLONE:
@@ -493,12 +505,12 @@ static uint64_t feature_of(const every_change *change)
         EVERY_USES_CREATE,     EVERY_USES_DESTROY, EVERY_USES_ADD,         EVERY_USES_SET,
         EVERY_USES_REMOVE,     EVERY_USES_TOGGLE,  EVERY_USES_TREE_SWITCH, EVERY_USES_PARENT,
         EVERY_USES_PARENT,     EVERY_USES_PARENT,  EVERY_USES_PARENT,      EVERY_USES_NAME,
-        EVERY_USES_ACCUMULATE, EVERY_USES_SPAWN,   EVERY_USES_CLONE, EVERY_USES_OVERRIDE, EVERY_USES_EVENT,       EVERY_USES_MARK,
-        EVERY_USES_PLACE,
+        EVERY_USES_ACCUMULATE, EVERY_USES_SPAWN,   EVERY_USES_CLONE,       EVERY_USES_OVERRIDE,
+        EVERY_USES_EVENT,      EVERY_USES_MARK,    EVERY_USES_PLACE,
     };
-    static const every_feature of_relations[EVERY_RELATIONS] = {EVERY_USES_PARENT,  EVERY_USES_LEVELS,
-                                                                EVERY_USES_REFUSAL, EVERY_USES_RING, EVERY_USES_SHARED,
-                                                                EVERY_USES_EDGES,   EVERY_USES_EDGES};
+    static const every_feature of_relations[EVERY_RELATIONS] = {
+        EVERY_USES_PARENT, EVERY_USES_LEVELS, EVERY_USES_REFUSAL, EVERY_USES_RING,
+        EVERY_USES_SHARED, EVERY_USES_EDGES,  EVERY_USES_EDGES};
     uint64_t features = every_bit(of_kinds[change->kind]);
     if (change->looks) features |= every_bit(EVERY_USES_LOOKS);
     const uint32_t set = change->kind == EVERY_CREATE ? change->set : BIT(change->type);
@@ -586,10 +598,9 @@ static uint32_t pick_type(actor *by)
 
 static uint32_t pick_relation(actor *by)
 {
-    static const uint32_t likely[] = {EVERY_PARENT, EVERY_PARENT, EVERY_PARENT, EVERY_PARENT,
-                                      EVERY_HOME,   EVERY_HOME,   EVERY_LOCK,   EVERY_RING,
-                                      EVERY_RING,   EVERY_SHARED, EVERY_SHARED, EVERY_LIKES,
-                                      EVERY_LIKES,  EVERY_PART};
+    static const uint32_t likely[] = {EVERY_PARENT, EVERY_PARENT, EVERY_PARENT, EVERY_PARENT, EVERY_HOME,
+                                      EVERY_HOME,   EVERY_LOCK,   EVERY_RING,   EVERY_RING,   EVERY_SHARED,
+                                      EVERY_SHARED, EVERY_LIKES,  EVERY_LIKES,  EVERY_PART};
     return likely[random_below(&by->random, COUNT_OF(likely))];
 }
 
@@ -622,6 +633,7 @@ static quern_entity draw_create(actor *by)
 
 static quern_entity draw_spawn(actor *by, bool is_plain)
 {
+    if (every.has_no_prefabs) return quern_entity_null();
     every_change change = {.kind = EVERY_SPAWN, .prefab = random_below(&by->random, EVERY_PREFABS)};
     for (uint32_t m = 0; m < member_counts[change.prefab]; m++)
         change.ids[m] = fresh_id(by);
@@ -644,7 +656,8 @@ static quern_entity draw_shared(actor *by)
 static void give_ids(actor *by, const every_change *copied, const quern_entity *members)
 {
     for (uint32_t m = 0; m < copied->member_count; m++) {
-        every_change change = {.kind = EVERY_SET, .entity = members[m], .type = EVERY_ID, .has_value = true};
+        every_change change = {
+            .kind = EVERY_SET, .entity = members[m], .type = EVERY_ID, .has_value = true};
         change.words[0] = copied->ids[m];
         make(by, change);
     }
@@ -976,7 +989,7 @@ static run_of begin_run(quern_context *context, const every_terms *terms, uint64
     run.by.is_mute = run.by.commands == NULL;
     run.by.stream = next_stream();
     if (every.is_harmless)
-        must_record(quern_commands_set_component_enabled(run.by.commands, dummy_entity,
+        must_record(quern_commands_set_component_enabled(run.by.commands, own.dummy_entity,
                                                          every.types.types[EVERY_MODE], true));
     return run;
 }
@@ -1144,7 +1157,6 @@ static void visit_rows(run_of *run, const quern_view *view, uint32_t act_percent
 
 /* The further query of each plain system; only reads. */
 static every_terms further[EVERY_SYSTEMS];
-static quern_index *number_index; /* on the first number of EVERY_NUMBER */
 
 /* Returns the type whose first word sorts the system's further query, or EVERY_TYPES if it has no order. */
 static uint32_t order_of(uint32_t system)
@@ -1177,7 +1189,7 @@ static void ask_index(quern_context *context, uint32_t system)
             const int entity = (int)random_below(&random, every_model_count());
             if (every_model_matches(&with_number, entity)) value = every_model_at(entity)->now.words[word];
         }
-        const uint32_t count = quern_context_find(context, number_index, value, &found);
+        const uint32_t count = quern_context_find(context, own.number_index, value, &found);
         if (!every.is_modelled) continue;
         for (int k = 0; k < (int)every_model_count(); k++)
             expected += every_model_matches(&with_number, k) && every_model_at(k)->now.words[word] == value;
@@ -1349,7 +1361,7 @@ static void end_reading(quern_context *context)
 static void run_listening(quern_context *context, const quern_view *view)
 {
     if (every.is_modelled) every_model_enter_system(LISTENING);
-    QUERN_EACH_EVENT(context, event, seen, ping)
+    QUERN_EACH_EVENT(context, own.event, seen, ping)
     {
         atomic_fetch_add_explicit(&every.observed, every_mix(seen->id + 1), memory_order_relaxed);
         if (every.is_modelled) every_model_read_event(1, seen->id, seen->entity);
@@ -1524,7 +1536,8 @@ void every_draw_program(void)
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
         systems[s].uses_resources = random_below(&random, 1 << EVERY_RESOURCES);
         systems[s].watched = s % 4 == 1 ? 1 + random_below(&random, (1 << EVERY_RESOURCES) - 1) : 0;
-        systems[s].put_resource = random_chance(&random, 25) ? 1 + random_below(&random, EVERY_RESOURCES) : 0;
+        systems[s].put_resource =
+            random_chance(&random, 25) ? 1 + random_below(&random, EVERY_RESOURCES) : 0;
     }
     systems[LISTENING].watched = 1; /* skips frames; events wait for it */
     for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
@@ -1553,7 +1566,7 @@ static quern_system_def def_of_system(uint32_t s)
     quern_system_def def = system_def(name, run_plain);
     def.phase = system_phases[s];
     def.user_data = (void *)(uintptr_t)s;
-    def.emits[0] = event;
+    def.emits[0] = own.event;
     if (s == LOOKING) {
         def.run = run_looking;
         def.terms[0] = quern_term_read(every.types.types[EVERY_ID]);
@@ -1567,10 +1580,10 @@ static quern_system_def def_of_system(uint32_t s)
     } else if (s == READING) {
         def.run = run_reading;
         def.end = end_reading;
-        def.items = event;
+        def.items = own.event;
     } else if (s == LISTENING) {
         def.run = run_listening;
-        def.reads_events[0] = event;
+        def.reads_events[0] = own.event;
     } else {
         every_terms terms = systems[s];
         terms.target = quern_entity_null(); /* chosen later, by choose_target */
@@ -1584,7 +1597,7 @@ static quern_system_def def_of_system(uint32_t s)
                 (quern_order){.component = every.types.types[order_of(s)],
                               .type = order_of(s) == EVERY_LINK ? QUERN_FIELD_ENTITY : QUERN_FIELD_U64,
                               .descending = s % 2 != 0};
-        if (asks_index(s)) def.indexes[0] = number_index;
+        if (asks_index(s)) def.indexes[0] = own.number_index;
         if (systems[s].put_resource > 0) def.end = end_plain;
     }
     declare_resources(&systems[s], &def);
@@ -1598,23 +1611,29 @@ static quern_system_def def_of_reaction(uint32_t r)
     quern_system_def def = system_def(name, run_reaction);
     def.begin = begin_reaction;
     def.user_data = (void *)(uintptr_t)r;
-    def.emits[0] = event;
+    def.emits[0] = own.event;
     def.reacts_to = reactions[r].triggers;
     list_terms(&reactions[r], def.terms);
     declare_resources(&reactions[r], &def);
     return def;
 }
 
-static void add_systems(void)
+/* Adds a system, or reaction, as the last one. */
+static void add_system(uint32_t number)
 {
-    for (uint32_t s = 0; s <= LISTENING; s++) {
-        const quern_system_def def = def_of_system(s);
-        system_handles[s] = setup_system(every.schedule, &def);
-    }
-    for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
-        const quern_system_def def = def_of_reaction(r);
-        reaction_handles[r] = setup_system(every.schedule, &def);
-    }
+    const bool is_reaction = number >= EVERY_SYSTEMS;
+    const quern_system_def def =
+        is_reaction ? def_of_reaction(number - EVERY_SYSTEMS) : def_of_system(number);
+    const quern_system added = setup_system(every.schedule, &def);
+    uint32_t count = 0;
+    if (is_reaction)
+        own.reactions[number - EVERY_SYSTEMS] = added;
+    else
+        own.systems[number] = added;
+    for (uint32_t i = 0; i < own.order_count; i++)
+        if (own.order[i] != number) own.order[count++] = own.order[i];
+    own.order[count++] = number;
+    own.order_count = count;
 }
 
 /* ------------------------------------------------------------------------------------- between frames */
@@ -1642,7 +1661,7 @@ void every_learn_known(void)
         uint64_t id;
         quern_entity entity;
     } found[EVERY_MOST_KNOWN];
-    quern_query_iterator walk = quern_query_iterate(everyone);
+    quern_query_iterator walk = quern_query_iterate(own.everyone);
     every.known_count = 0;
     while (quern_query_next(&walk)) {
         const uint64_t *ids = quern_view_read(&walk.view, 0);
@@ -1735,7 +1754,7 @@ static void create_some(actor *by)
         draw_some(by, made[i]);
 }
 
-/* The changes that a call for all matches of `few` makes: entities with a flag, disabled ones left out. */
+/* The changes that a call for all matches of the query `few` makes: entities with a flag, disabled ones left out. */
 static uint32_t list_matches(every_change *changes, uint32_t most, every_change like, bool wants_absent)
 {
     uint32_t count = 0;
@@ -1769,10 +1788,10 @@ static void change_matches(actor *by)
     const uint32_t expected = list_matches(changes, EVERY_MOST_KNOWN, like, adds);
     if (adds) {
         const void *value = like.has_value ? value_of(like.type, &like, &room) : NULL;
-        result = quern_entity_add_matching(few, every.types.types[like.type], value, &count);
+        result = quern_entity_add_matching(own.few, every.types.types[like.type], value, &count);
         if (value != NULL) release_value(like.type, &room);
     } else {
-        result = quern_entity_remove_matching(few, every.types.types[like.type], &count);
+        result = quern_entity_remove_matching(own.few, every.types.types[like.type], &count);
     }
     if (!every.is_modelled || expected == 0) return;
     model_all(changes, expected, result);
@@ -1805,14 +1824,12 @@ static void run_parallel(quern_context *context, const quern_view *view)
     visit_rows(&run, view, 4);
 }
 
-static bool is_off[PLAIN_SYSTEMS + EVERY_REACTIONS]; /* systems, then reactions */
-
 static void switch_system(uint32_t i, bool is_enabled)
 {
     const bool is_reaction = i >= PLAIN_SYSTEMS;
-    const quern_system system = is_reaction ? reaction_handles[i - PLAIN_SYSTEMS] : system_handles[i];
+    const quern_system system = is_reaction ? own.reactions[i - PLAIN_SYSTEMS] : own.systems[i];
     must(quern_schedule_set_system_enabled(every.schedule, system, is_enabled));
-    is_off[i] = !is_enabled;
+    own.is_off[i] = !is_enabled;
     if (every.is_modelled && is_reaction) every_model_enable_reaction(i - PLAIN_SYSTEMS, is_enabled);
     if (every.is_modelled && !is_reaction) every_model_enable_system(i, is_enabled);
 }
@@ -1824,7 +1841,7 @@ static void switch_systems(bool is_after)
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 29 + is_after))};
     for (uint32_t i = 0; i < PLAIN_SYSTEMS + EVERY_REACTIONS; i++) {
         const bool chosen = random_chance(&random, is_after ? 60 : 80);
-        if (!is_after || (chosen && is_off[i])) switch_system(i, chosen);
+        if (!is_after || (chosen && own.is_off[i])) switch_system(i, chosen);
     }
 }
 
@@ -1842,14 +1859,16 @@ static void replace_system(quern_system system, const quern_system_def *def)
 }
 
 /* Removes a system, and adds it again as the last one. */
-static quern_system renew_system(quern_system system, const quern_system_def *def)
+static void renew_system(uint32_t number)
 {
-    must(quern_schedule_remove_system(every.schedule, system));
+    quern_system *system =
+        number < EVERY_SYSTEMS ? &own.systems[number] : &own.reactions[number - EVERY_SYSTEMS];
+    const quern_system removed = *system;
+    must(quern_schedule_remove_system(every.schedule, removed));
     if (every.failing != NULL) failing_allocator_pause(every.failing, true);
-    const quern_system renewed = setup_system(every.schedule, def);
+    add_system(number);
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
-    cr_assert_neq(renewed.bits, system.bits);
-    return renewed;
+    cr_assert_neq(system->bits, removed.bits);
 }
 
 /* Replaces systems and reactions, or removes them and adds them again. A frame of a history that is restored does not know
@@ -1862,25 +1881,25 @@ static void change_systems(void)
     for (uint32_t s = 0; s <= LISTENING; s++) {
         const quern_system_def def = def_of_system(s);
         if (random_chance(&random, renew_percent)) {
-            system_handles[s] = renew_system(system_handles[s], &def);
+            renew_system(s);
             every.schedule_features |= every_bit(EVERY_USES_NEW_SYSTEM);
-            if (s < PLAIN_SYSTEMS) is_off[s] = false;
+            if (s < PLAIN_SYSTEMS) own.is_off[s] = false;
             if (every.is_modelled) every_model_renew_system(s);
             if (every.is_modelled && s >= READING) every_model_skip_events(s - READING);
         } else if (random_chance(&random, 20)) {
-            replace_system(system_handles[s], &def);
+            replace_system(own.systems[s], &def);
             every.schedule_features |= every_bit(EVERY_USES_REPLACED_SYSTEM);
         }
     }
     for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
         const quern_system_def def = def_of_reaction(r);
         if (random_chance(&random, renew_percent)) {
-            reaction_handles[r] = renew_system(reaction_handles[r], &def);
+            renew_system(EVERY_SYSTEMS + r);
             every.schedule_features |= every_bit(EVERY_USES_NEW_REACTION);
-            is_off[PLAIN_SYSTEMS + r] = false;
+            own.is_off[PLAIN_SYSTEMS + r] = false;
             if (every.is_modelled) every_model_renew_reaction(r);
         } else if (random_chance(&random, 20)) {
-            replace_system(reaction_handles[r], &def);
+            replace_system(own.reactions[r], &def);
             every.schedule_features |= every_bit(EVERY_USES_REPLACED_REACTION);
         }
     }
@@ -1898,7 +1917,7 @@ static void choose_target(actor *by)
             target = other;
     }
     systems[TARGET_SYSTEM].target = target;
-    must(quern_schedule_set_target(every.schedule, system_handles[TARGET_SYSTEM], target));
+    must(quern_schedule_set_target(every.schedule, own.systems[TARGET_SYSTEM], target));
 }
 
 /* Changes what has no consequence for entities and values. */
@@ -1946,11 +1965,11 @@ void every_play_between(quern_jobs *jobs)
     if (every_mix(every.seed + every.frame) % 3 == 0) {
         must(quern_world_flush(every.world));
         if (every.is_modelled) every_model_flush(true);
-        must(quern_query_parallel_for(everyone, jobs, run_parallel, NULL));
+        must(quern_query_parallel_for(own.everyone, jobs, run_parallel, NULL));
         if (every.is_modelled) every_model_flush(false);
     }
     quern_event_block block;
-    while (quern_event_reader_next(reader, &block))
+    while (quern_event_reader_next(own.reader, &block))
         for (uint32_t i = 0; i < block.count; i++) {
             const ping *seen = (const ping *)block.values + i;
             atomic_fetch_add_explicit(&every.observed, every_mix(seen->id + 2), memory_order_relaxed);
@@ -1971,8 +1990,9 @@ static void open_event(void)
         .alignment_bytes = 8,
         .fields = {{.name = "id", .type = QUERN_FIELD_U64},
                    {.name = "entity", .type = QUERN_FIELD_ENTITY, .offset_bytes = 8}}};
-    must(quern_event_register(every.world, &def, &event));
-    must(quern_event_reader_create(every.world, &(quern_event_reader_def){.event = event}, &reader));
+    must(quern_event_register(every.world, &def, &own.event));
+    must(quern_event_reader_create(
+        every.world, &(quern_event_reader_def){.name = "program", .event = own.event}, &own.reader));
 }
 
 /* Creates a member of a prefab's tree, with a name, below another one. */
@@ -1991,8 +2011,8 @@ static quern_entity make_member(actor *by, uint32_t set, quern_entity parent, co
 
 static void capture(uint32_t prefab, quern_entity root)
 {
-    must(quern_prefab_capture(every.world, root, &prefabs[prefab]));
-    member_counts[prefab] = quern_prefab_member_count(every.world, prefabs[prefab]);
+    must(quern_prefab_capture(every.world, root, &own.prefabs[prefab]));
+    member_counts[prefab] = quern_prefab_member_count(every.world, own.prefabs[prefab]);
     if (every.is_modelled) cr_assert_eq(every_model_capture(prefab, root), member_counts[prefab]);
 }
 
@@ -2002,29 +2022,28 @@ static void describe_prefab(actor *by, quern_entity shared)
     const quern_entity none = quern_entity_null();
     const quern_entity root = make_member(by, BIT(EVERY_NUMBER), none, "s");
     const quern_entity child = make_member(by, BIT(EVERY_TAG) | BIT(EVERY_LINK), root, "a");
-    make(by, (every_change){
-                 .kind = EVERY_RELATE, .entity = root, .relation = EVERY_SHARED, .target = shared});
-    make(by, (every_change){
-                 .kind = EVERY_RELATE, .entity = child, .relation = EVERY_SHARED, .target = root});
+    make(by,
+         (every_change){.kind = EVERY_RELATE, .entity = root, .relation = EVERY_SHARED, .target = shared});
+    make(by,
+         (every_change){.kind = EVERY_RELATE, .entity = child, .relation = EVERY_SHARED, .target = root});
     uint64_t link[2]; /* the child knows its root */
     memcpy(link, quern_entity_get(every.world, child, every.types.types[EVERY_LINK]), sizeof link);
     cr_assert_eq(link[0], root.bits);
     link[0] = quern_prefab_member_handle(0).bits;
-    const quern_prefab_value of_root[] = {{.component = every.types.types[EVERY_ID]},
-                                          {.component = every.types.types[EVERY_NUMBER],
-                                           .value = quern_entity_get(every.world, root,
-                                                                     every.types.types[EVERY_NUMBER])}};
-    const quern_prefab_value of_child[] = {
+    const quern_prefab_value of_root[] = {
         {.component = every.types.types[EVERY_ID]},
-        {.component = every.types.types[EVERY_TAG]},
-        {.component = every.types.types[EVERY_LINK], .value = link}};
+        {.component = every.types.types[EVERY_NUMBER],
+         .value = quern_entity_get(every.world, root, every.types.types[EVERY_NUMBER])}};
+    const quern_prefab_value of_child[] = {{.component = every.types.types[EVERY_ID]},
+                                           {.component = every.types.types[EVERY_TAG]},
+                                           {.component = every.types.types[EVERY_LINK], .value = link}};
     const quern_prefab_member_def members[] = {
         {.values = of_root, .value_count = COUNT_OF(of_root), .shared = shared},
         {.name = "a",
          .values = of_child,
          .value_count = COUNT_OF(of_child),
          .shared = quern_prefab_member_handle(0)}};
-    must(quern_prefab_create(every.world, members, 2, &prefabs[SHARING_PREFAB]));
+    must(quern_prefab_create(every.world, members, 2, &own.prefabs[SHARING_PREFAB]));
     member_counts[SHARING_PREFAB] = 2;
     if (every.is_modelled) cr_assert_eq(every_model_capture(SHARING_PREFAB, root), 2u);
 }
@@ -2040,21 +2059,21 @@ static void make_prefabs(actor *by)
     make(by, (every_change){
                  .kind = EVERY_SET, .entity = a, .type = EVERY_LINK, .target = c, .has_value = true});
     make(by, (every_change){.kind = EVERY_SWITCH, .entity = a, .enabled = false});
-    make(by, (every_change){.kind = EVERY_RELATE,
-                            .entity = b,
-                            .relation = EVERY_LIKES,
-                            .target = root,
-                            .edge_value = 71});
+    make(by,
+         (every_change){
+             .kind = EVERY_RELATE, .entity = b, .relation = EVERY_LIKES, .target = root, .edge_value = 71});
     make(by, (every_change){.kind = EVERY_RELATE, .entity = c, .relation = EVERY_SHARED, .target = a});
     capture(0, root);
     root = make_member(by, BIT(EVERY_WIDE) | (every.has_hooks ? BIT(EVERY_HOOKED) : 0), none, "y");
     capture(1, root);
     root = make_member(by, BIT(EVERY_NEED), none, "z");
     a = make_member(by, BIT(EVERY_ROWS), root, "a");
-    make(by, (every_change){
-                 .kind = EVERY_RELATE, .entity = a, .relation = EVERY_HOME, .target = root, .edge_value = 72});
+    make(by,
+         (every_change){
+             .kind = EVERY_RELATE, .entity = a, .relation = EVERY_HOME, .target = root, .edge_value = 72});
     if (every.seed % 2 == 0)
-        make(by, (every_change){.kind = EVERY_RELATE, .entity = a, .relation = EVERY_LIKES, .target = outside});
+        make(by,
+             (every_change){.kind = EVERY_RELATE, .entity = a, .relation = EVERY_LIKES, .target = outside});
     capture(2, root);
     describe_prefab(by, draw_shared(by));
 }
@@ -2079,48 +2098,100 @@ static void fill_world(void)
     make_prefabs(&by);
 }
 
-void every_open(quern_schedule_def style, const quern_allocator *allocator)
+/* Creates the world and the schedule, without entities and systems. */
+static void open_world(quern_schedule_def style, const quern_allocator *allocator)
 {
     quern_world_def def = {0};
     if (allocator != NULL) def.allocator = *allocator;
+    memset((void *)&own, 0, sizeof own);
     must(quern_world_create(&def, &every.world));
     every_register(every.world, &every.types);
     open_event();
-    everyone = setup_query(
+    own.everyone = setup_query(
         every.world,
         (const quern_term[]){quern_term_read(every.types.types[EVERY_ID]),
                              quern_term_optional(every.types.types[EVERY_OFF], QUERN_ACCESS_NONE)},
         2);
-    few = setup_query(
+    own.few = setup_query(
         every.world,
         (const quern_term[]){quern_term_either(quern_term_with(every.types.types[EVERY_FLAG]))}, 1);
-    dummy_entity = setup_entity(every.world);
     must(quern_index_create(
         every.world,
         &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .type = QUERN_FIELD_I64},
-        &number_index));
+        &own.number_index));
     style.max_reaction_rounds = 64;
     every.schedule = setup_schedule_as(every.world, style, EVERY_PHASES);
+    systems[TARGET_SYSTEM].target = quern_entity_null();
+}
+
+void every_open(quern_schedule_def style, const quern_allocator *allocator)
+{
+    open_world(style, allocator);
+    own.dummy_entity = setup_entity(every.world);
     if (every.is_modelled)
         every_model_open(systems, system_phases, EVERY_SYSTEMS, reactions, EVERY_REACTIONS);
     every.frame = 0;
-    systems[TARGET_SYSTEM].target = quern_entity_null();
     fill_world();
-    add_systems();
+    for (uint32_t i = 0; i <= LISTENING; i++)
+        add_system(i);
+    for (uint32_t i = 0; i < EVERY_REACTIONS; i++)
+        add_system(EVERY_SYSTEMS + i);
     if (every.is_modelled) every_model_begin_schedule();
+}
+
+static void close_world(void)
+{
+    quern_event_reader_destroy(own.reader);
+    quern_query_destroy(own.everyone);
+    quern_query_destroy(own.few);
+    quern_index_destroy(own.number_index);
+    quern_schedule_destroy(every.schedule);
+    quern_world_destroy(every.world);
+    for (uint32_t i = 0; i < OUTSIDE_TYPES; i++)
+        cr_assert_eq(own.outside_counts[i], 0u);
 }
 
 void every_close(void)
 {
-    quern_event_reader_destroy(reader);
-    quern_query_destroy(everyone);
-    quern_query_destroy(few);
-    quern_index_destroy(number_index);
-    quern_schedule_destroy(every.schedule);
-    quern_world_destroy(every.world);
-    for (uint32_t i = 0; i < OUTSIDE_TYPES; i++)
-        cr_assert_eq(outside_counts[i], 0u);
+    close_world();
     cr_assert_eq(tracked_live_count(&hook_counts), 0u);
     cr_assert_eq(hook_counts.broken_count, 0u);
     if (every.is_modelled) every_model_close();
+}
+
+/* -------------------------------------------------------------------------------------------- copying */
+
+static opened original;
+static struct {
+    quern_world *world;
+    quern_schedule *schedule;
+    every_handles types;
+    quern_entity target;
+} original_scene;
+
+quern_world *every_open_copy(quern_schedule_def style)
+{
+    original = own;
+    original_scene.world = every.world;
+    original_scene.schedule = every.schedule;
+    original_scene.types = every.types;
+    original_scene.target = systems[TARGET_SYSTEM].target;
+    open_world(style, NULL);
+    for (uint32_t i = 0; i < original.order_count; i++)
+        add_system(original.order[i]);
+    must(quern_world_copy(original_scene.world, every.world,
+                          &(quern_save_def){.schedules = {original_scene.schedule}},
+                          &(quern_load_def){.schedules = {every.schedule}}, NULL));
+    memcpy(own.is_off, original.is_off, sizeof own.is_off);
+    return every.world;
+}
+
+void every_close_copy(void)
+{
+    close_world();
+    own = original;
+    every.world = original_scene.world;
+    every.schedule = original_scene.schedule;
+    every.types = original_scene.types;
+    systems[TARGET_SYSTEM].target = original_scene.target;
 }

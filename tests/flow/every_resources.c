@@ -130,8 +130,9 @@ bool every_resources_let_run(uint32_t system, const every_terms *terms)
 {
     bool runs = terms->watched == 0 || !it.has_run[system];
     for (uint32_t r = 0; r < EVERY_RESOURCES; r++)
-        runs |= every_has(terms->watched, r) && (it.seen[system][r].value != it.values[r].value ||
-                                                 it.seen[system][r].handle.bits != it.values[r].handle.bits);
+        runs |=
+            every_has(terms->watched, r) && (it.seen[system][r].value != it.values[r].value ||
+                                             it.seen[system][r].handle.bits != it.values[r].handle.bits);
     if (!runs) return false;
     it.has_run[system] = true;
     memcpy(it.seen[system], it.values, sizeof it.values);

@@ -93,7 +93,7 @@ void every_resources_play(void)
     const uint64_t value = random_below(&random, 4);
     snprintf(text, sizeof text, "%u", (unsigned)value);
     must(quern_resource_set_text(every.world, "chosen.value", text));
-    it.values[1].value = value;
+    if (every.is_modelled) it.values[1].value = value;
 }
 
 /* --------------------------------------------------------------------------------------- if_changed */

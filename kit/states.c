@@ -397,6 +397,12 @@ quern_result quern_states_add_systems(quern_states *states, quern_schedule *sche
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "%s: the schedule has no phase %u for '%s'; its phases are 0 to %u",
                                function, (unsigned)phase, states->name, (unsigned)(info.phase_count - 1));
+    if (info.phase_steps_seconds[phase] > 0)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: phase '%s' has a fixed step: in a frame without a step, '%s' would miss a "
+            "change; pass a phase without one",
+            function, info.phases[phase], states->name);
     result = refuse_names(states, schedule, &info);
     if (result != QUERN_OK) return result;
     result = change_phases(states, schedule, true);
@@ -418,7 +424,17 @@ quern_result quern_states_remove_systems(quern_states *states, quern_schedule *s
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "%s: the schedule has no system '%s': it has no systems of these states",
                                function, name);
-    const quern_result result = quern_schedule_remove_system(schedule, change_system);
+    quern_schedule_info info;
+    quern_result result = quern_schedule_get_info(schedule, &info);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < info.phase_count; i++)
+        if (strcmp(info.phases[i], name) == 0 && info.phase_system_counts[i] > 1)
+            return quern_error_set(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: the phase '%s', which is to be removed, has %u other systems; remove "
+                "them first, or put them in another phase",
+                function, name, (unsigned)info.phase_system_counts[i] - 1);
+    result = quern_schedule_remove_system(schedule, change_system);
     if (result == QUERN_OK) remove_names(states, schedule);
     return result;
 }

@@ -1702,6 +1702,10 @@ static void relate_some(actor *by)
     for (uint32_t i = 0; i < count; i++) {
         sources[i] = pick(by);
         targets[i] = pick(by);
+        if (i == 0 && random_chance(&by->random, 30)) { /* a new instance */
+            const quern_entity made = draw_spawn(by, random_chance(&by->random, 50));
+            if (!quern_entity_is_null(made)) sources[i] = made;
+        }
         changes[i] = (every_change){
             .kind = EVERY_RELATE, .entity = sources[i], .relation = relation, .target = targets[i]};
     }

@@ -436,6 +436,7 @@ typedef struct every_scene {
     failing_allocator *failing; /* of the world, in runs in which allocations fail; otherwise NULL */
     uint64_t failed_count;      /* calls and frames that failed for lack of memory, and were repeated */
     quern_world *world;
+    quern_world *replica; /* a world that follows by deltas, or NULL */
     quern_schedule *schedule;
     every_handles types;
     /* the entities that are alive when a frame begins, in the order of their ids */
@@ -459,7 +460,7 @@ quern_world *every_open_copy(quern_schedule_def style);
 void every_close_copy(void);
 
 /* Checks that exactly the entities with a type that has entity hooks have an object outside of the world. */
-void every_check_outside(void);
+void every_check_outside(quern_world *in);
 
 /* Whether the seed has types with entity hooks. */
 static inline bool every_has_entity_hooks(void)

@@ -47,6 +47,11 @@ static tracked_counts hook_counts;
 enum { OUTSIDE_TYPES = 2, OUTSIDE_SLOTS = 1 << 16 };
 static const uint32_t outside_types[OUTSIDE_TYPES] = {EVERY_NUMBER, EVERY_TAG};
 
+typedef struct outside_objects {
+    quern_entity entities[OUTSIDE_TYPES][OUTSIDE_SLOTS]; /* by slot */
+    uint32_t counts[OUTSIDE_TYPES];
+} outside_objects;
+
 /* What the program has in its world, and in the schedule. */
 typedef struct opened {
     quern_system systems[EVERY_SYSTEMS], reactions[EVERY_REACTIONS];
@@ -60,36 +65,44 @@ typedef struct opened {
     quern_query *everyone, *few;
     quern_index *number_index; /* on the first number of EVERY_NUMBER */
     quern_entity dummy_entity;
-    quern_entity outside_objects[OUTSIDE_TYPES][OUTSIDE_SLOTS]; /* by slot */
-    uint32_t outside_counts[OUTSIDE_TYPES];
+    outside_objects outside;
 } opened;
 
 static opened own;
 
+static outside_objects of_replica;
+
+static outside_objects *outside_of(const quern_world *in)
+{
+    return in == every.world ? &own.outside : in == every.replica ? &of_replica : NULL;
+}
+
 static void add_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
     const uint32_t i = (uint32_t)(uintptr_t)user_data, slot = quern_entity_index(entity);
-    if (in != every.world) return;
-    cr_assert(slot < OUTSIDE_SLOTS && quern_entity_is_null(own.outside_objects[i][slot]),
+    outside_objects *outside = outside_of(in);
+    if (outside == NULL) return;
+    cr_assert(slot < OUTSIDE_SLOTS && quern_entity_is_null(outside->entities[i][slot]),
               "on_add of '%s' twice", every_types[outside_types[i]].name);
-    own.outside_objects[i][slot] = entity;
-    own.outside_counts[i]++;
+    outside->entities[i][slot] = entity;
+    outside->counts[i]++;
 }
 
 static void set_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
     const uint32_t i = (uint32_t)(uintptr_t)user_data;
-    if (in == every.world)
-        cr_assert_eq(own.outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
+    const outside_objects *outside = outside_of(in);
+    if (outside != NULL) cr_assert_eq(outside->entities[i][quern_entity_index(entity)].bits, entity.bits);
 }
 
 static void remove_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
     const uint32_t i = (uint32_t)(uintptr_t)user_data;
+    outside_objects *outside = outside_of(in);
     set_outside(in, entity, value, user_data);
-    if (in != every.world) return;
-    own.outside_objects[i][quern_entity_index(entity)] = quern_entity_null();
-    own.outside_counts[i]--;
+    if (outside == NULL) return;
+    outside->entities[i][quern_entity_index(entity)] = quern_entity_null();
+    outside->counts[i]--;
 }
 
 static void give_entity_hooks(quern_component_def *def, uint32_t type)
@@ -102,22 +115,32 @@ static void give_entity_hooks(quern_component_def *def, uint32_t type)
                                                      .user_data = (void *)(uintptr_t)i};
 }
 
-void every_check_outside(void)
+void every_check_outside(quern_world *in)
 {
-    for (uint32_t i = 0; i < OUTSIDE_TYPES && every_has_entity_hooks(); i++) {
+    const outside_objects *outside = outside_of(in);
+    every_handles handles;
+    if (!every_has_entity_hooks()) return;
+    every_register(in, &handles);
+    quern_query *all =
+        setup_query(in,
+                    (const quern_term[]){quern_term_read(handles.types[EVERY_ID]),
+                                         quern_term_optional(handles.types[EVERY_OFF], QUERN_ACCESS_NONE)},
+                    2);
+    for (uint32_t i = 0; i < OUTSIDE_TYPES; i++) {
         uint32_t count = 0;
-        for (quern_query_iterator it = quern_query_iterate(own.everyone); quern_query_next(&it);)
+        for (quern_query_iterator it = quern_query_iterate(all); quern_query_next(&it);)
             for (uint32_t row = 0; row < it.view.count; row++) {
                 const quern_entity entity = it.view.entities[row];
-                if (!quern_entity_has(every.world, entity, every.types.types[outside_types[i]])) continue;
-                cr_assert_eq(own.outside_objects[i][quern_entity_index(entity)].bits, entity.bits);
+                if (!quern_entity_has(in, entity, handles.types[outside_types[i]])) continue;
+                cr_assert_eq(outside->entities[i][quern_entity_index(entity)].bits, entity.bits);
                 count++;
             }
-        cr_assert_eq(count, own.outside_counts[i],
+        cr_assert_eq(count, outside->counts[i],
                      "seed %llu, frame %llu: %u entities with '%s', and %u objects",
                      (unsigned long long)every.seed, (unsigned long long)every.frame, count,
-                     every_types[outside_types[i]].name, own.outside_counts[i]);
+                     every_types[outside_types[i]].name, outside->counts[i]);
     }
+    quern_query_destroy(all);
 }
 
 /* Registers a relation, and a component for the values of its edges if they have some. */
@@ -2152,7 +2175,7 @@ static void close_world(void)
     quern_schedule_destroy(every.schedule);
     quern_world_destroy(every.world);
     for (uint32_t i = 0; i < OUTSIDE_TYPES; i++)
-        cr_assert_eq(own.outside_counts[i], 0u);
+        cr_assert_eq(own.outside.counts[i], 0u);
 }
 
 void every_close(void)

@@ -41,7 +41,7 @@ static outcome play_frame(quern_jobs *jobs)
     if (every.is_modelled) every_model_begin_frame();
     must_run(every.schedule, jobs);
     if (every.is_modelled) every_model_end_frame();
-    every_check_outside();
+    every_check_outside(every.world);
     return (outcome){quern_world_hash(every.world), every.observed};
 }
 
@@ -79,19 +79,18 @@ static void compare_other(quern_world *other, bool keeps_order)
                      (unsigned long long)every.frame);
 }
 
-static quern_world *load_archive(void)
+static void load_archive(quern_world *other)
 {
-    quern_world *other = open_other();
     const quern_save_def def = {.leave_out = {leave_out()}};
     bytes.size_bytes = 0;
     must(quern_world_save(every.world, quern_sink_bytes(&bytes), &def));
     must(quern_world_load(other, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, NULL));
-    return other;
 }
 
 static void check_archive(void)
 {
-    quern_world *other = load_archive();
+    quern_world *other = open_other();
+    load_archive(other);
     compare_other(other, true);
     if (!every.has_hooks) cr_assert_eq(quern_world_hash(other), quern_world_hash(every.world));
     quern_world_destroy(other);
@@ -192,11 +191,61 @@ static void check_session(void)
     quern_world_destroy(other);
 }
 
-/* A second world that follows the first one by deltas. */
+/* A second world that follows the first one by deltas, with an index and an ordered query of its own. */
 static quern_history *history;
-static quern_world *replica;
 static quern_delta_applier *applier;
 static uint64_t replica_number;
+static quern_index *replica_index;
+static quern_query *replica_order;
+
+static void open_replica(void)
+{
+    every_handles in;
+    every.replica = open_other();
+    every_register(every.replica, &in);
+    must(quern_index_create(
+        every.replica, &(quern_index_def){.component = in.types[EVERY_NUMBER], .type = QUERN_FIELD_U64},
+        &replica_index));
+    must(quern_query_create(
+        every.replica,
+        &(quern_query_def){.terms = {quern_term_read(in.types[EVERY_NUMBER])},
+                           .order_by = {.component = in.types[EVERY_NUMBER], .type = QUERN_FIELD_U64}},
+        &replica_order));
+    load_archive(every.replica);
+    must(quern_delta_applier_create(every.replica, &applier));
+    replica_number = 0;
+}
+
+static void close_replica(void)
+{
+    quern_delta_applier_destroy(applier);
+    quern_index_destroy(replica_index);
+    quern_query_destroy(replica_order);
+    quern_world_destroy(every.replica);
+    every.replica = NULL;
+}
+
+/* The query has the rows in order, and the index as many entities for each value as the query. */
+static void check_order(void)
+{
+    uint64_t value = 0;
+    uint32_t count = 0, found = 0;
+    quern_query_iterator it = quern_query_iterate(replica_order);
+    while (quern_query_next(&it)) {
+        const uint64_t *numbers = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++, count++) {
+            cr_assert_geq(numbers[2 * i], value);
+            if (numbers[2 * i] != value) {
+                cr_assert_eq(count, found);
+                count = 0;
+            }
+            value = numbers[2 * i];
+            must(quern_index_find(replica_index, value, NULL, &found));
+        }
+    }
+    cr_assert_eq(it.result, QUERN_OK);
+    cr_assert_eq(count, found);
+}
 
 static void follow(uint64_t number)
 {
@@ -207,7 +256,9 @@ static void follow(uint64_t number)
     must(quern_delta_apply(applier, quern_source_bytes(bytes.bytes, bytes.size_bytes)));
     quern_delta_destroy(delta);
     replica_number = number;
-    compare_other(replica, false);
+    compare_other(every.replica, false);
+    every_check_outside(every.replica);
+    check_order();
 }
 
 /* Goes back to a frame and runs the next ones again, which must be as before. */
@@ -285,7 +336,7 @@ static uint64_t check_elsewhere(void)
         check_session();
         features |= every_bit(EVERY_USES_SESSION);
     }
-    if (chosen / 27 % 3 != 0 && replica != NULL) {
+    if (chosen / 27 % 3 != 0 && every.replica != NULL) {
         follow(every.frame + 1);
         features |= every_bit(EVERY_USES_DELTA);
     }
@@ -315,11 +366,7 @@ static void play_with_model(void)
         must(quern_history_create(every.world, &(quern_history_def){.schedules = {every.schedule}},
                                   &history));
     if (has_history) must(quern_history_save(history, 0, NULL));
-    if (has_history && !every.has_hooks) {
-        replica = load_archive();
-        must(quern_delta_applier_create(replica, &applier));
-        replica_number = 0;
-    }
+    if (has_history && !every.has_hooks) open_replica();
     every_model_compare(every.world, true, NULL);
     for (uint64_t at = 0; at < FRAMES; at++) {
         uint64_t features = 0;
@@ -344,10 +391,7 @@ static void play_with_model(void)
         every_model_count_pairs(features | every.schedule_features);
     }
     change_count += every_model_change_count();
-    quern_delta_applier_destroy(applier);
-    if (replica != NULL) quern_world_destroy(replica);
-    applier = NULL;
-    replica = NULL;
+    if (every.replica != NULL) close_replica();
     quern_history_destroy(history);
     history = NULL;
     every_close();
@@ -410,7 +454,7 @@ static void play_without_memory(quern_schedule_def style, uint32_t thread_count)
             failing_allocator_pause(every.failing, false);
             must_run(every.schedule, jobs);
         }
-        every_check_outside();
+        every_check_outside(every.world);
         cr_assert_eq(quern_world_hash(every.world), expected[every.frame].hash,
                      "seed %llu, frame %llu, %u threads: the hash after failed allocations",
                      (unsigned long long)every.seed, (unsigned long long)every.frame, thread_count);

@@ -570,6 +570,7 @@ static quern_result change_or_repeat(const actor *by, every_change *change)
                  (unsigned long long)every.frame, (int)change->kind);
     every.failed_count++;
     failing_allocator_pause(every.failing, true);
+    every_check_outside(every.world);
     result = change_now(by, change);
     failing_allocator_pause(every.failing, false);
     return result;

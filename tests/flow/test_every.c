@@ -196,7 +196,7 @@ static quern_history *history;
 static quern_delta_applier *applier;
 static uint64_t replica_number;
 static quern_index *replica_index;
-static quern_query *replica_order;
+static quern_query *replica_order, *replica_ups;
 
 static void open_replica(void)
 {
@@ -211,6 +211,12 @@ static void open_replica(void)
         &(quern_query_def){.terms = {quern_term_read(in.types[EVERY_NUMBER])},
                            .order_by = {.component = in.types[EVERY_NUMBER], .type = QUERN_FIELD_U64}},
         &replica_order));
+    const quern_term ups[] = {quern_term_read(in.types[EVERY_ID]),
+                              quern_term_up_make(in.types[EVERY_NUMBER], in.relations[EVERY_SHARED],
+                                                 QUERN_MATCH_OPTIONAL, QUERN_PATH_TARGET),
+                              quern_term_up_make(in.types[EVERY_NUMBER], in.relations[EVERY_PARENT],
+                                                 QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST)};
+    replica_ups = setup_query(every.replica, ups, 3);
     load_archive(every.replica);
     must(quern_delta_applier_create(every.replica, &applier));
     replica_number = 0;
@@ -221,6 +227,7 @@ static void close_replica(void)
     quern_delta_applier_destroy(applier);
     quern_index_destroy(replica_index);
     quern_query_destroy(replica_order);
+    quern_query_destroy(replica_ups);
     quern_world_destroy(every.replica);
     every.replica = NULL;
 }
@@ -247,6 +254,26 @@ static void check_order(void)
     cr_assert_eq(count, found);
 }
 
+/* Up-terms read what single calls find. */
+static void check_ups(void)
+{
+    every_handles in;
+    every_register(every.replica, &in);
+    const quern_component number = in.types[EVERY_NUMBER];
+    for (quern_query_iterator it = quern_query_iterate(replica_ups); quern_query_next(&it);)
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            const quern_entity entity = it.view.entities[i];
+            quern_entity above = entity;
+            const void *nearest = NULL, *shared = quern_entity_get_shared(every.replica, entity, number);
+            while (nearest == NULL && !quern_entity_is_null(above)) {
+                above = quern_entity_target(every.replica, above, in.relations[EVERY_PARENT]);
+                if (!quern_entity_is_null(above)) nearest = quern_entity_get(every.replica, above, number);
+            }
+            cr_assert_eq(quern_view_up(&it.view, 1)[i], shared);
+            cr_assert_eq(quern_view_up(&it.view, 2)[i], nearest);
+        }
+}
+
 static void follow(uint64_t number)
 {
     quern_delta *delta;
@@ -259,6 +286,7 @@ static void follow(uint64_t number)
     compare_other(every.replica, false);
     every_check_outside(every.replica);
     check_order();
+    check_ups();
 }
 
 /* Goes back to a frame and runs the next ones again, which must be as before. */

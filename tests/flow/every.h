@@ -297,6 +297,21 @@ enum { EVERY_SAVES = 3 };
 void every_model_save(uint32_t number);
 void every_model_restore(uint32_t number);
 
+/* An edge of a relation with many targets. */
+typedef struct every_model_edge {
+    uint32_t relation;
+    int source, target;
+    uint64_t value;
+} every_model_edge;
+
+enum { EVERY_MODEL_ENTITIES = 4000 };
+
+const every_model_edge *every_model_edge_at(uint32_t i);
+uint32_t every_model_edge_count(void);
+bool every_model_has_target(uint32_t relation, int source);
+
+/* Returns the first source of a target, or the next one after a rank; EVERY_NONE at the end. */
+int every_model_next_sibling(uint32_t relation, int target, bool is_first, int64_t rank);
 uint32_t every_model_count(void); /* entities, including dead ones */
 every_entity *every_model_at(int entity);
 int every_model_find(quern_entity handle);                /* EVERY_NONE: unknown */

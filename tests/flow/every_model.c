@@ -946,6 +946,20 @@ void every_model_flush(bool is_waiting)
     *(is_waiting ? &it->waiting_count : &recorded_count) = 0;
 }
 
+/* Whether the targets outside of the tree of a prefab are alive. */
+static bool has_living_targets(const prefab *of)
+{
+    bool all = true;
+    for (uint32_t m = 0; m < of->member_count; m++)
+        for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
+            const int target = of->targets[m][r];
+            if (target != EVERY_NONE && target < MEMBER) all &= it->entities[target].is_alive;
+        }
+    for (uint32_t i = 0; i < of->edge_count; i++)
+        if (of->edges[i].target < MEMBER) all &= it->entities[of->edges[i].target].is_alive;
+    return all;
+}
+
 /* Whether a call can make the change. */
 static bool can_make(const every_change *change)
 {
@@ -959,16 +973,7 @@ static bool can_make(const every_change *change)
     case EVERY_CREATE:
         return change->relation == 0 || (target != EVERY_NONE && it->entities[target].is_alive);
     case EVERY_SPAWN:
-        for (uint32_t m = 0; m < prefabs[change->prefab].member_count; m++)
-            for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
-                const int outside = prefabs[change->prefab].targets[m][r];
-                if (outside != EVERY_NONE && outside < MEMBER && !it->entities[outside].is_alive)
-                    return false;
-            }
-        for (uint32_t i = 0; i < prefabs[change->prefab].edge_count; i++) {
-            const int outside = prefabs[change->prefab].edges[i].target;
-            if (outside < MEMBER && !it->entities[outside].is_alive) return false;
-        }
+        if (!has_living_targets(&prefabs[change->prefab])) return false;
         return quern_entity_is_null(change->target) ||
                (target != EVERY_NONE && it->entities[target].is_alive);
     case EVERY_EMIT:

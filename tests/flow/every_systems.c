@@ -665,7 +665,6 @@ quern_system_def every_def_of_system(uint32_t s)
         def.write_lookups[0].component = every.types.types[EVERY_NUMBER];
         def.relations[0] = every.types.relations[0];
         def.resources[0] = (quern_resource_access){every.types.resources[0], QUERN_ACCESS_WRITE};
-        return def;
     } else if (s == EXCLUSIVE) {
         def.run = run_exclusive;
         def.flags = QUERN_SYSTEM_EXCLUSIVE;
@@ -692,7 +691,7 @@ quern_system_def every_def_of_system(uint32_t s)
         if (asks_index(s)) def.indexes[0] = every_own.number_index;
         if (every_system_terms[s].put_resource > 0) def.end = end_plain;
     }
-    declare_resources(&every_system_terms[s], &def);
+    if (s != LOOKING) declare_resources(&every_system_terms[s], &def);
     return def;
 }
 

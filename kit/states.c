@@ -439,12 +439,29 @@ quern_result quern_states_remove_systems(quern_states *states, quern_schedule *s
     return result;
 }
 
+/* Whether a frame runs, also if an exclusive system of it asks, which may write resources: a redefinition is refused then. */
+static bool is_in_frame(const quern_states *states)
+{
+    const quern_resource_def def = {.size_bytes = sizeof(quern_state),
+                                    .alignment_bytes = _Alignof(quern_state),
+                                    .fields =
+                                        QUERN_FIELDS(quern_state, current, next, left, entered, is_again)};
+    const quern_redefine_def how = {.only_checks = true};
+    return quern_resource_redefine(states->world, states->resource, &def, &how, NULL) ==
+           QUERN_ERROR_WORLD_LOCKED;
+}
+
 quern_result quern_states_set(quern_states *states, uint32_t next)
 {
     static const char function[] = "quern_states_set";
     if (states == NULL) return fail_null(function, "states");
     const quern_result result = check_index(states, next, function);
     if (result != QUERN_OK) return result;
+    if (is_in_frame(states))
+        return quern_error_set(QUERN_ERROR_WORLD_LOCKED,
+                               "%s: '%s' cannot change while a frame runs: call quern_context_set_state in "
+                               "systems, also in exclusive ones",
+                               function, states->name);
     quern_state *state = quern_resource_get(states->world, states->resource);
     if (state == NULL) return QUERN_ERROR_WORLD_LOCKED;
     /* If the next frame enters a state already, no system has seen that state: it enters this one instead. */

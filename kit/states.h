@@ -97,8 +97,9 @@ QUERN_API quern_result quern_context_set_state(quern_context *context, const que
  * INVALID_ARGUMENT (the schedule has none of them; the phase has a system of the program), WORLD_LOCKED. */
 QUERN_API quern_result quern_states_remove_systems(quern_states *states, quern_schedule *schedule);
 
-/** Makes the next frame the first one of the state with this index, also if the state is the current one. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (index), WORLD_LOCKED. */
+/** Makes the next frame the first one of the state with this index, also if the state is the current one. Systems call
+ * quern_context_set_state instead, also exclusive ones. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (index), WORLD_LOCKED (also in
+ * exclusive systems). */
 QUERN_API quern_result quern_states_set(quern_states *states, uint32_t next);
 
 /** Returns the index of the state of the next frame; QUERN_NO_STATE, with a message, for NULL and while a frame runs. */

@@ -177,6 +177,35 @@ Test(states, the_program_sets_states_between_frames)
     close_scene(&s);
 }
 
+static quern_result set_in_frame;
+
+static void set_and_choose(quern_context *context, const quern_view *view)
+{
+    const scene *s = quern_context_user_data(context);
+    (void)view;
+    set_in_frame = quern_states_set(s->states, PLAYING);
+    must(quern_context_set_state(context, s->states, PAUSED, false));
+}
+
+/* The resource can be written there, but the systems before and after would see two states, and no system the change. */
+Test(states, an_exclusive_system_changes_the_state_by_its_context)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    must(quern_schedule_add_system(
+        s.schedule,
+        &(quern_system_def){.name = "exclusive",
+                            .run = set_and_choose,
+                            .flags = QUERN_SYSTEM_EXCLUSIVE,
+                            .resources = {{quern_states_resource(s.states), QUERN_ACCESS_WRITE}},
+                            .user_data = &s},
+        NULL));
+    cr_assert_str_eq(frame(&s), "e0s0");
+    cr_assert_eq(set_in_frame, QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_str_eq(frame(&s), "l0e2s2");
+    close_scene(&s);
+}
+
 Test(states, an_index_that_does_not_exist_changes_nothing)
 {
     scene s;

@@ -377,6 +377,25 @@ static void end_plain(quern_context *context)
     put_resource(context, system, every_system_terms[system].put_resource - 1);
 }
 
+/* Climbs from an entity over those with a number, and compares the way with the model. */
+static void climb(quern_context *context, quern_entity from)
+{
+    int at_model = every.is_modelled ? every_model_find(from) : EVERY_NONE;
+    QUERN_CLIMB(context, at, from, every.types.relations[EVERY_PARENT], every.types.types[EVERY_NUMBER])
+    {
+        if (!every.is_modelled) continue;
+        while (at_model != EVERY_NONE && !every_has(every_model_at(at_model)->now.set, EVERY_NUMBER))
+            at_model = every_model_at(at_model)->targets[EVERY_PARENT];
+        cr_assert_neq(at_model, EVERY_NONE);
+        if (!quern_entity_is_null(every_model_at(at_model)->handle))
+            cr_assert_eq(every_model_at(at_model)->handle.bits, at.bits);
+        at_model = every_model_at(at_model)->targets[EVERY_PARENT];
+    }
+    while (at_model != EVERY_NONE && !every_has(every_model_at(at_model)->now.set, EVERY_NUMBER))
+        at_model = every_model_at(at_model)->targets[EVERY_PARENT];
+    cr_assert_eq(at_model, EVERY_NONE);
+}
+
 /* Writes to other entities, one after another. */
 static void run_looking(quern_context *context, const quern_view *view)
 {
@@ -396,6 +415,7 @@ static void run_looking(quern_context *context, const quern_view *view)
         uint64_t words[EVERY_WORDS],
             *value = quern_context_lookup_write(context, other, every.types.types[EVERY_NUMBER]);
         const quern_entity parent = quern_context_target(context, other, every.types.relations[0]);
+        climb(context, other);
         if (entity != EVERY_NONE) {
             const every_entity *at = every_model_at(entity);
             cr_assert_eq(value != NULL, every_has(at->now.set, EVERY_NUMBER));

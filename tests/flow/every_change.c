@@ -106,7 +106,7 @@ static quern_result spawn(const actor *by, every_change *change)
 }
 
 /* Lists the tree of an entity as the members of a prefab. Returns their number; EVERY_MEMBERS + 1 if it is larger. */
-static uint32_t list_tree(quern_entity root, quern_entity members[EVERY_MEMBERS])
+uint32_t every_list_tree(quern_entity root, quern_entity members[EVERY_MEMBERS])
 {
     const quern_relation parent = every.types.relations[EVERY_PARENT];
     uint32_t count = 1;
@@ -130,7 +130,7 @@ static quern_result clone(every_change *change)
             .component = every.types.types[EVERY_ID], .member = m, .column = &change->ids[m]};
     const quern_result result =
         quern_entity_clone(every.world, change->entity, change->has_value ? &def : NULL, &root);
-    if (result == QUERN_OK) list_tree(root, change->members);
+    if (result == QUERN_OK) every_list_tree(root, change->members);
     return result;
 }
 
@@ -144,7 +144,8 @@ static quern_result override_shared(every_change *change)
     if (result != QUERN_OK) return result;
     const quern_entity copy =
         quern_entity_target(every.world, change->entity, every.types.relations[EVERY_SHARED]);
-    if (change->member_count > 0) cr_assert_eq(list_tree(copy, change->members), change->member_count);
+    if (change->member_count > 0)
+        cr_assert_eq(every_list_tree(copy, change->members), change->member_count);
     const void *found =
         quern_entity_get_shared(every.world, change->entity, every.types.types[change->type]);
     cr_assert_eq(found, quern_entity_get(every.world, copy, every.types.types[change->type]));
@@ -463,7 +464,7 @@ static void draw_clone(actor *by, quern_entity entity)
     change.has_value = random_chance(&by->random, 50); /* ids of its own */
     change.target = quern_entity_null();
     if (!quern_entity_is_alive(every.world, entity) || every.known_count > CROWD) return;
-    change.member_count = list_tree(entity, members);
+    change.member_count = every_list_tree(entity, members);
     if (change.member_count > EVERY_MEMBERS) return;
     for (uint32_t m = 0; m < change.member_count; m++)
         change.ids[m] = every_fresh_id(by);
@@ -499,7 +500,7 @@ static void draw_override(actor *by, quern_entity entity)
     if (!quern_entity_is_null(shared) &&
         !quern_entity_equal(quern_entity_target(every.world, shared, every.types.relations[EVERY_PARENT]),
                             entity))
-        change.member_count = list_tree(shared, members);
+        change.member_count = every_list_tree(shared, members);
     if (change.member_count > EVERY_MEMBERS) return;
     for (uint32_t m = 0; m < change.member_count; m++)
         change.ids[m] = every_fresh_id(by);

@@ -29,7 +29,8 @@ enum {
     LISTENING
 };
 
-enum { SHARING_PREFAB = 3 }; /* the one whose instances share values */
+/* The prefab whose instances share values, and the one that is captured again while the program runs. */
+enum { SHARING_PREFAB = 3, LATER_PREFAB };
 
 /* Objects outside of the world of the program, one for each entity with a type that has entity hooks. */
 enum { OUTSIDE_TYPES = 2, OUTSIDE_SLOTS = 1 << 16 };
@@ -86,6 +87,7 @@ typedef union value_room {
 void every_must_record(quern_result result);
 uint64_t every_fresh_id(actor *by);
 uint32_t every_next_stream(void);
+uint32_t every_list_tree(quern_entity root, quern_entity members[EVERY_MEMBERS]);
 const void *every_value_of(uint32_t type, const every_change *change, value_room *room);
 void every_release_value(uint32_t type, value_room *room);
 uint64_t every_feature_of(const every_change *change);

@@ -35,6 +35,8 @@ quern_result quern_shared_create(quern_world *world, const quern_prefab_value *v
         components[i] = values[i].component;
         list[i] = values[i].value;
     }
+    const quern_result result = quern__world_register_disabled(world);
+    if (result != QUERN_OK) return result;
     components[value_count] = quern_world_disabled_tag(world);
     list[value_count] = NULL;
     for (uint32_t i = 0; i < value_count; i++)

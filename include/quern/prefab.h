@@ -177,7 +177,8 @@ static inline quern_term quern_term_shared(quern_world *world, quern_component c
  * shared values have changed. Values are copied by their copy hook, if any; NULL: constructed.
  *
  * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (no values; is_disabled; quern_world_disabled_tag); UNKNOWN_COMPONENT,
- * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY, TOO_MANY_COMPONENTS, LIMIT, OUT_OF_MEMORY, WORLD_LOCKED. */
+ * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY, TOO_MANY_COMPONENTS, those of quern_world_disabled_tag, LIMIT, OUT_OF_MEMORY,
+ * WORLD_LOCKED. */
 QUERN_API quern_result quern_shared_create(quern_world *world, const quern_prefab_value *values,
                                            uint32_t value_count, quern_entity *out_shared);
 

@@ -296,6 +296,25 @@ Test(shared, failed_allocations_change_no_value)
     }
 }
 
+/* The first shared entity of a world registers the tag of disabled entities. */
+Test(shared, without_the_tag_of_disabled_entities_none_is_created)
+{
+    quern_entity made;
+    const quern_prefab_value value = {.component = stats, .value = &(Stats){1}};
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    for (uint64_t call = 1; result != QUERN_OK; call++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        result = quern_shared_create(world, &value, 1, &made);
+        failing_allocator_heal(memory);
+        if (result != QUERN_OK)
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+    }
+    quern_world *other = setup_world();
+    const quern_prefab_value of_other = {.component = setup_tag(other, "disabled")};
+    must_refuse(DUPLICATE_NAME, other, quern_shared_create(other, &of_other, 1, &made));
+    quern_world_destroy(other);
+}
+
 /* The copy gets the first slot of a page of links, for which the call may need memory. Relations take pages from blocks:
  * the third one has an odd number of them, so that a block ends between the two of the call. */
 Test(shared, a_call_without_memory_calls_no_hooks)

@@ -124,8 +124,9 @@ quern_result quern_entity_override_shared(quern_world *world, quern_entity entit
                            quern_entity_index(entity), quern_entity_generation(entity), type->name);
     result = quern__type_check_provisional(type, value, 1, "final handles");
     if (result != QUERN_OK) return quern__in_call(result, __func__);
-    result = quern_entity_equal(quern_entity_target(world, shared, quern_world_parent(world)), entity)
-                 ? quern_entity_set(world, shared, component, value)
-                 : share_copy(world, entity, shared, component, value);
+    const bool is_own =
+        quern__parent_slot(&world->storage, quern_entity_index(shared)) == quern_entity_index(entity);
+    result = is_own ? quern_entity_set(world, shared, component, value)
+                    : share_copy(world, entity, shared, component, value);
     return quern__in_call(result, __func__);
 }

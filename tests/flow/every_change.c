@@ -136,7 +136,7 @@ static quern_result clone(every_change *change)
 
 static quern_result override_shared(every_change *change)
 {
-    value_room room;
+    value_room room = {.words = {0}};
     const void *value = every_value_of(change->type, change, &room);
     const quern_result result = quern_entity_override_shared(
         every.world, change->entity, every.types.types[change->type], value != NULL ? value : &room);

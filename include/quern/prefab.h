@@ -187,8 +187,8 @@ QUERN_API quern_result quern_shared_create(quern_world *world, const quern_prefa
 QUERN_API const void *quern_entity_get_shared(quern_world *world, quern_entity entity,
                                               quern_component component);
 
-/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy, which
- * is a disabled child of the entity and is destroyed with it; clones and prefabs of the entity get copies of their own.
+/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy (as by
+ * quern_entity_clone, so with its children), which is a disabled child of the entity and is destroyed with it; clones and prefabs of the entity get copies of their own.
  * A second call changes the copy. Relating the entity in quern_world_shared again ends that. The other shared values are
  * copied as they are now. value: as in quern_entity_set.
  *

@@ -187,10 +187,10 @@ QUERN_API quern_result quern_shared_create(quern_world *world, const quern_prefa
 QUERN_API const void *quern_entity_get_shared(quern_world *world, quern_entity entity,
                                               quern_component component);
 
-/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy (as by
- * quern_entity_clone, so with its children), which is a disabled child of the entity and is destroyed with it; clones and prefabs of the entity get copies of their own.
- * A second call changes the copy. Relating the entity in quern_world_shared again ends that. The other shared values are
- * copied as they are now. value: as in quern_entity_set.
+/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy, made as by
+ * quern_entity_clone, so with its children. The copy is a disabled child of the entity and is destroyed with it; clones and
+ * prefabs of the entity get copies of their own. A second call changes the copy. Relating the entity in quern_world_shared
+ * again ends that. The other shared values are copied as they are now. value: as in quern_entity_set.
  *
  * Errors: those of a wrong handle; NULL_ARGUMENT; UNKNOWN_COMPONENT; COMPONENT_ABSENT (the entity does not share the
  * component); INVALID_ARGUMENT (a tag; a type with a destroy hook but no copy hook); PROVISIONAL_ENTITY; LIMIT,

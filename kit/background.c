@@ -27,6 +27,7 @@ enum {
 typedef struct computation {
     struct computation *next_in_bucket;
     struct computation *next;
+    struct computation **link; /* the pointer to it in the list of those that may be used */
     struct quern_background *owner;
     quern_entity entity;
     uint64_t seen_frame; /* last frame in which the entity had the request */
@@ -231,6 +232,7 @@ static computation *add(quern_background *background, quern_entity entity, const
     computation **bucket = bucket_of(background, entity);
     added->next_in_bucket = *bucket;
     *bucket = added;
+    added->link = background->end;
     *background->end = added;
     background->end = &added->next;
     background->count++;
@@ -239,12 +241,13 @@ static computation *add(quern_background *background, quern_entity entity, const
     return added;
 }
 
-/* Cancels the computation at a place in the list of those that may be used. */
-static void cancel_at(quern_background *background, computation **place)
+static void cancel(quern_background *background, computation *old)
 {
-    computation *old = *place;
-    *place = old->next;
-    if (background->end == &old->next) background->end = place;
+    *old->link = old->next;
+    if (old->next != NULL)
+        old->next->link = old->link;
+    else
+        background->end = old->link;
     computation **in_bucket = bucket_of(background, old->entity);
     while (*in_bucket != old)
         in_bucket = &(*in_bucket)->next_in_bucket;
@@ -256,23 +259,12 @@ static void cancel_at(quern_background *background, computation **place)
     background->cancelled = old;
 }
 
-static void cancel(quern_background *background, computation *old)
-{
-    computation **place = &background->first;
-    while (*place != old)
-        place = &(*place)->next;
-    cancel_at(background, place);
-}
-
 /* Cancels computations that no request has used for keep_frames, and frees those whose job has ended. */
 static void clean(quern_background *background)
 {
-    for (computation **place = &background->first; *place != NULL;) {
-        computation *each = *place;
-        if (background->frame - each->seen_frame > background->def.keep_frames)
-            cancel_at(background, place);
-        else
-            place = &each->next;
+    for (computation *each = background->first, *next; each != NULL; each = next) {
+        next = each->next;
+        if (background->frame - each->seen_frame > background->def.keep_frames) cancel(background, each);
     }
     for (computation **place = &background->cancelled; *place != NULL;) {
         computation *each = *place;
@@ -622,7 +614,7 @@ void quern_background_destroy(quern_background *background)
 {
     if (background == NULL) return;
     while (background->first != NULL)
-        cancel_at(background, &background->first);
+        cancel(background, background->first);
     for (computation *each = background->cancelled; each != NULL; each = each->next)
         if (background->def.jobs != NULL) (void)quern_jobs_wait(background->def.jobs, &each->counter);
     (void)renew_types(background);

@@ -397,6 +397,12 @@ quern_result quern_states_add_systems(quern_states *states, quern_schedule *sche
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "%s: the schedule has no phase %u for '%s'; its phases are 0 to %u",
                                function, (unsigned)phase, states->name, (unsigned)(info.phase_count - 1));
+    if (info.phase_steps_seconds[phase] > 0)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: phase '%s' has a fixed step: in a frame without a step, '%s' would miss a "
+            "change; pass a phase without one",
+            function, info.phases[phase], states->name);
     result = refuse_names(states, schedule, &info);
     if (result != QUERN_OK) return result;
     result = change_phases(states, schedule, true);
@@ -418,9 +424,31 @@ quern_result quern_states_remove_systems(quern_states *states, quern_schedule *s
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "%s: the schedule has no system '%s': it has no systems of these states",
                                function, name);
-    const quern_result result = quern_schedule_remove_system(schedule, change_system);
+    quern_schedule_info info;
+    quern_result result = quern_schedule_get_info(schedule, &info);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < info.phase_count; i++)
+        if (strcmp(info.phases[i], name) == 0 && info.phase_system_counts[i] > 1)
+            return quern_error_set(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: the phase '%s', which is to be removed, has %u other systems; remove "
+                "them first, or put them in another phase",
+                function, name, (unsigned)info.phase_system_counts[i] - 1);
+    result = quern_schedule_remove_system(schedule, change_system);
     if (result == QUERN_OK) remove_names(states, schedule);
     return result;
+}
+
+/* Whether a frame runs, also if an exclusive system of it asks, which may write resources: a redefinition is refused then. */
+static bool is_in_frame(const quern_states *states)
+{
+    const quern_resource_def def = {.size_bytes = sizeof(quern_state),
+                                    .alignment_bytes = _Alignof(quern_state),
+                                    .fields =
+                                        QUERN_FIELDS(quern_state, current, next, left, entered, is_again)};
+    const quern_redefine_def how = {.only_checks = true};
+    return quern_resource_redefine(states->world, states->resource, &def, &how, NULL) ==
+           QUERN_ERROR_WORLD_LOCKED;
 }
 
 quern_result quern_states_set(quern_states *states, uint32_t next)
@@ -429,6 +457,11 @@ quern_result quern_states_set(quern_states *states, uint32_t next)
     if (states == NULL) return fail_null(function, "states");
     const quern_result result = check_index(states, next, function);
     if (result != QUERN_OK) return result;
+    if (is_in_frame(states))
+        return quern_error_set(QUERN_ERROR_WORLD_LOCKED,
+                               "%s: '%s' cannot change while a frame runs: call quern_context_set_state in "
+                               "systems, also in exclusive ones",
+                               function, states->name);
     quern_state *state = quern_resource_get(states->world, states->resource);
     if (state == NULL) return QUERN_ERROR_WORLD_LOCKED;
     /* If the next frame enters a state already, no system has seen that state: it enters this one instead. */

@@ -78,9 +78,9 @@ QUERN_API void quern_states_destroy(quern_states *states);
  * its own, "NAME change", which is added behind all others. Systems of "leave ..." must be in this phase or an earlier one,
  * those of "enter ..." in this or a later one. Systems behind the phase "NAME change" would see the next state one phase
  * early: keep that phase behind those of the program. None of these phases may have a fixed step: in a frame without a step their
- * systems would miss the change.
+ * systems would miss the change. The call refuses a phase that has one; do not give it one later.
  *
- * Errors, with nothing added: NULL_ARGUMENT, INVALID_ARGUMENT (phase), DUPLICATE_NAME (the schedule has a set, system or phase of such a
+ * Errors, with nothing added: NULL_ARGUMENT, INVALID_ARGUMENT (no such phase, or one with a fixed step), DUPLICATE_NAME (the schedule has a set, system or phase of such a
  * name), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_states_add_systems(quern_states *states, quern_schedule *schedule,
                                                 uint32_t phase);
@@ -92,13 +92,14 @@ QUERN_API quern_result quern_states_add_systems(quern_states *states, quern_sche
 QUERN_API quern_result quern_context_set_state(quern_context *context, const quern_states *states,
                                                uint32_t next, bool restarts);
 
-/** Removes the sets and systems that quern_states_add_systems has added. Systems of the program that are in the sets remain, and
- * frames are refused until they are removed or replaced. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the schedule has none
- * of them), WORLD_LOCKED. */
+/** Removes the sets, the systems and the phase that quern_states_add_systems has added. Systems of the program that are in the sets
+ * remain, and frames are refused until they are removed or replaced. Errors, with nothing removed: NULL_ARGUMENT,
+ * INVALID_ARGUMENT (the schedule has none of them; the phase has a system of the program), WORLD_LOCKED. */
 QUERN_API quern_result quern_states_remove_systems(quern_states *states, quern_schedule *schedule);
 
-/** Makes the next frame the first one of the state with this index, also if the state is the current one. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (index), WORLD_LOCKED. */
+/** Makes the next frame the first one of the state with this index, also if the state is the current one. Systems call
+ * quern_context_set_state instead, also exclusive ones. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (index), WORLD_LOCKED (also in
+ * exclusive systems). */
 QUERN_API quern_result quern_states_set(quern_states *states, uint32_t next);
 
 /** Returns the index of the state of the next frame; QUERN_NO_STATE, with a message, for NULL and while a frame runs. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTITY_COUNT = 1000, SYSTEM_COUNT = 10, REQUEST_COUNT = 100 };
+enum { ENTITY_COUNT = 1000, SYSTEM_COUNT = 10, REQUEST_COUNT = 100, INSTANCE_COUNT = 10000 };
 
 typedef struct Position {
     float x, y, z;
@@ -190,6 +190,74 @@ static void get_shared(void)
     if (quern_entity_get_shared(world, entities[0], shared) == NULL) abort();
 }
 
+/* The system adds a number of 64 bytes of statistics to the place of each instance. */
+typedef struct Stats {
+    float numbers[16];
+} Stats;
+
+static quern_component stats;
+
+static void add_own(quern_context *context, const quern_view *view)
+{
+    Position *places = quern_view_write(view, 0);
+    const Stats *of = quern_view_read(view, 1);
+    const uint32_t count = view->count;
+    (void)context;
+    for (uint32_t i = 0; i < count; i++)
+        places[i].x += of[i].numbers[3];
+}
+
+static void add_shared(quern_context *context, const quern_view *view)
+{
+    Position *places = quern_view_write(view, 0);
+    const Stats *const *of = QUERN_UP(view, 1, Stats);
+    const uint32_t count = view->count;
+    (void)context;
+    for (uint32_t i = 0; i < count; i++)
+        places[i].x += of[i]->numbers[3];
+}
+
+/* Spawns instances of so many kinds in turn; of 0 kinds, the statistics are a component of each instance. */
+static void open_instances(uint32_t kind_count)
+{
+    enum { KINDS = 4 };
+    quern_prefab prefabs[KINDS];
+    const Stats of_kind = {{1, 2, 3, 4}};
+    QUERN_MUST(QUERN_COMPONENT_REGISTER(world, &stats, Stats));
+    const quern_term term = kind_count == 0 ? quern_term_read(stats) : quern_term_shared(world, stats);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++)
+        QUERN_MUST(quern_entity_destroy(world, entities[i]));
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        const quern_prefab_value values[] = {{.component = position, .value = &value},
+                                             {.component = stats, .value = &of_kind}};
+        quern_prefab_member_def member = {.values = values, .value_count = kind_count == 0 ? 2 : 1};
+        if (kind_count > 0) QUERN_MUST(quern_shared_create(world, &values[1], 1, &member.shared));
+        QUERN_MUST(quern_prefab_create(world, &member, 1, &prefabs[kind]));
+    }
+    for (uint32_t i = 0; i < INSTANCE_COUNT; i++)
+        QUERN_MUST(quern_prefab_spawn(world, prefabs[kind_count == 0 ? 0 : i % kind_count], NULL, NULL));
+    QUERN_MUST(quern_schedule_create(world, NULL, &idle));
+    const quern_system_def def = {.name = "add",
+                                  .run = kind_count == 0 ? add_own : add_shared,
+                                  .terms = {quern_term_write(position), term}};
+    QUERN_MUST(quern_schedule_add_system(idle, &def, NULL));
+}
+
+static void open_own_stats(void)
+{
+    open_instances(0);
+}
+
+static void open_one_kind(void)
+{
+    open_instances(1);
+}
+
+static void open_four_kinds(void)
+{
+    open_instances(4);
+}
+
 static void find_nearest(void)
 {
     if (quern_entity_is_null(quern_entity_nearest(world, entities[10], parent, mark))) abort();
@@ -342,6 +410,9 @@ static const struct {
     {"get_edge4", get_edge_of_four, NULL, open_edges},
     {"hooked", add_and_remove_hooked, NULL, open_hooked},
     {"shared", get_shared, NULL, open_shared},
+    {"own_stats", run_idle, NULL, open_own_stats},
+    {"one_kind", run_idle, NULL, open_one_kind},
+    {"four_kinds", run_idle, NULL, open_four_kinds},
     {"nearest", find_nearest, NULL, open_chain},
     {"idle", run_idle, NULL, open_plain},
     {"if_changed", run_idle, NULL, open_watching},

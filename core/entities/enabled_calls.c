@@ -243,10 +243,11 @@ quern_result quern__can_disable_list(quern_commands *commands, quern_entity enti
 
 /* ------------------------------------------------------------------------------------------ the tags */
 
-/* Registers the two tags. A component with the tag's name that the program has registered cannot become the tag:
- * queries may already have matched archetypes with it. */
-static quern_result register_disabled(quern_world *world)
+/* A component with the tag's name that the program has registered cannot become the tag: queries may already have matched
+ * archetypes with it. */
+quern_result quern__world_register_disabled(quern_world *world)
 {
+    if (world->storage.disabled_index != QUERN__NO_COMPONENT) return QUERN_OK;
     QUERN__ENTER_AS(world, "quern_world_disabled_tag");
     quern__components *components = &world->storage.components;
     const quern_allocator *allocator = &world->storage.allocator;
@@ -276,8 +277,7 @@ quern_component quern_world_disabled_tag(quern_world *world)
 {
     const quern_component none = {0};
     QUERN__NEED_OR(world, none);
-    if (world->storage.disabled_index == QUERN__NO_COMPONENT && register_disabled(world) != QUERN_OK)
-        return none;
+    if (quern__world_register_disabled(world) != QUERN_OK) return none;
     return quern__component_handle(&world->storage.components, world->storage.disabled_index);
 }
 
@@ -403,7 +403,7 @@ quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, b
     if (result != QUERN_OK) return result;
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
         if (enabled) return QUERN_OK; /* without the tag, no entity of the world can be off */
-        result = register_disabled(world);
+        result = quern__world_register_disabled(world);
         if (result != QUERN_OK) return result;
     }
     quern__storage *storage = &world->storage;

@@ -24,6 +24,10 @@ quern_result quern__world_add(quern_world *world, quern_entity entity, quern_com
 quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_component component,
                                  const char *function);
 
+/* Registers quern_world_disabled_tag and the tag beside it, unless the world has them. Errors: those of
+ * quern_world_disabled_tag. */
+quern_result quern__world_register_disabled(quern_world *world);
+
 /* Fails with INVALID_ARGUMENT for a managed component. The message says how the component changes instead. */
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
 

@@ -35,6 +35,8 @@ quern_result quern_shared_create(quern_world *world, const quern_prefab_value *v
         components[i] = values[i].component;
         list[i] = values[i].value;
     }
+    const quern_result result = quern__world_register_disabled(world);
+    if (result != QUERN_OK) return result;
     components[value_count] = quern_world_disabled_tag(world);
     list[value_count] = NULL;
     for (uint32_t i = 0; i < value_count; i++)
@@ -81,20 +83,22 @@ const void *quern_entity_get_shared(quern_world *world, quern_entity entity, que
 }
 
 /* Makes the entity share values with a copy of `shared` that has another value of a component. The copy is a child of the
- * entity. */
+ * entity. The page of its link is reserved first, so only the clone can fail: the entity has a target already, and its row
+ * does not move. A copy that had to be destroyed again would have called hooks. */
 static quern_result share_copy(quern_world *world, quern_entity entity, quern_entity shared,
                                quern_component component, const void *value)
 {
     quern_entity copy;
+    quern__storage *storage = &world->storage;
+    quern__relation *relation = quern__relation_find(storage, quern__shared_def.name);
     const quern_spawn_def below = {.parent = entity,
                                    .overrides = {{.component = component, .column = value}}};
-    quern_result result = quern_entity_clone(world, shared, &below, &copy);
+    if (!quern__links_reserve(&relation->links, &storage->allocator,
+                              quern__entities_next_slot(&storage->entities)))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+    const quern_result result = quern_entity_clone(world, shared, &below, &copy);
     if (result != QUERN_OK) return result;
-    result = quern_entity_relate(world, entity, quern_world_shared(world), copy);
-    if (result == QUERN_OK) return QUERN_OK;
-    const quern_result destroyed = quern_entity_destroy(world, copy);
-    (void)destroyed; /* without memory for that, a disabled child remains, which nothing refers to */
-    return result;
+    return quern_entity_relate(world, entity, quern__relation_handle(storage, relation), copy);
 }
 
 quern_result quern_entity_override_shared(quern_world *world, quern_entity entity,
@@ -120,8 +124,9 @@ quern_result quern_entity_override_shared(quern_world *world, quern_entity entit
                            quern_entity_index(entity), quern_entity_generation(entity), type->name);
     result = quern__type_check_provisional(type, value, 1, "final handles");
     if (result != QUERN_OK) return quern__in_call(result, __func__);
-    result = quern_entity_equal(quern_entity_target(world, shared, quern_world_parent(world)), entity)
-                 ? quern_entity_set(world, shared, component, value)
-                 : share_copy(world, entity, shared, component, value);
+    const bool is_own =
+        quern__parent_slot(&world->storage, quern_entity_index(shared)) == quern_entity_index(entity);
+    result = is_own ? quern_entity_set(world, shared, component, value)
+                    : share_copy(world, entity, shared, component, value);
     return quern__in_call(result, __func__);
 }

@@ -177,7 +177,8 @@ static inline quern_term quern_term_shared(quern_world *world, quern_component c
  * shared values have changed. Values are copied by their copy hook, if any; NULL: constructed.
  *
  * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (no values; is_disabled; quern_world_disabled_tag); UNKNOWN_COMPONENT,
- * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY, TOO_MANY_COMPONENTS, LIMIT, OUT_OF_MEMORY, WORLD_LOCKED. */
+ * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY, TOO_MANY_COMPONENTS, those of quern_world_disabled_tag, LIMIT, OUT_OF_MEMORY,
+ * WORLD_LOCKED. */
 QUERN_API quern_result quern_shared_create(quern_world *world, const quern_prefab_value *values,
                                            uint32_t value_count, quern_entity *out_shared);
 
@@ -186,10 +187,10 @@ QUERN_API quern_result quern_shared_create(quern_world *world, const quern_prefa
 QUERN_API const void *quern_entity_get_shared(quern_world *world, quern_entity entity,
                                               quern_component component);
 
-/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy, which
- * is a disabled child of the entity and is destroyed with it; clones and prefabs of the entity get copies of their own.
- * A second call changes the copy. Relating the entity in quern_world_shared again ends that. The other shared values are
- * copied as they are now. value: as in quern_entity_set.
+/** Gives one entity a value of its own for a component that it shares. The entity then shares values with a copy, made as by
+ * quern_entity_clone, so with its children. The copy is a disabled child of the entity and is destroyed with it; clones and
+ * prefabs of the entity get copies of their own. A second call changes the copy. Relating the entity in quern_world_shared
+ * again ends that. The other shared values are copied as they are now. value: as in quern_entity_set.
  *
  * Errors: those of a wrong handle; NULL_ARGUMENT; UNKNOWN_COMPONENT; COMPONENT_ABSENT (the entity does not share the
  * component); INVALID_ARGUMENT (a tag; a type with a destroy hook but no copy hook); PROVISIONAL_ENTITY; LIMIT,

@@ -618,8 +618,10 @@ typedef struct quern_schedule_info {
     const char *name;                     /**< Name, or NULL. */
     const char *phases[QUERN_MAX_PHASES]; /**< Names of the phases, in order; NULL after the last one. */
     uint32_t phase_count;                 /**< Number of phases, at least 1. */
-    uint32_t system_count;                /**< Number of systems. */
-    uint64_t frame_index;                 /**< Number of the next frame; in a frame, that of the frame. */
+    double phase_steps_seconds[QUERN_MAX_PHASES];   /**< Fixed step of each phase in seconds; 0: none. */
+    uint32_t phase_system_counts[QUERN_MAX_PHASES]; /**< Number of systems in each phase. */
+    uint32_t system_count;                          /**< Number of systems. */
+    uint64_t frame_index; /**< Number of the next frame; in a frame, that of the frame. */
 } quern_schedule_info;
 
 /** Returns the description of a schedule. Errors: NULL_ARGUMENT. Threads: any, as long as no thread modifies or runs the

@@ -779,8 +779,12 @@ quern_result quern_schedule_get_info(const quern_schedule *schedule, quern_sched
                                       .phase_count = schedule->plan.phase_count,
                                       .system_count = schedule->plan.systems.count,
                                       .frame_index = schedule->frame_index};
-    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
         out_info->phases[i] = schedule->plan.phases[i].name;
+        out_info->phase_steps_seconds[i] = schedule->plan.phases[i].step_seconds;
+    }
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+        out_info->phase_system_counts[schedule->plan.systems.items[i]->phase]++;
     return QUERN_OK;
 }
 

@@ -40,12 +40,24 @@ enum {
     EVERY_TYPES
 };
 
+/* The first relations have one target. */
+enum {
+    EVERY_PARENT,
+    EVERY_HOME,
+    EVERY_LOCK,
+    EVERY_RING,
+    EVERY_SHARED, /* that of shared values */
+    EVERY_SINGLES,
+    EVERY_LIKES = EVERY_SINGLES,
+    EVERY_PART,
+    EVERY_RELATIONS
+};
+
 enum {
     EVERY_WORDS = 22,
-    EVERY_SINGLES = 4,   /* relations with one target: the first ones */
-    EVERY_RELATIONS = 6, /* the others have many */
     EVERY_MEMBERS = 4,
-    EVERY_PREFABS = 3,
+    EVERY_RESOURCES = 3,
+    EVERY_PREFABS = 5,
     EVERY_SYSTEMS = 12,
     EVERY_REACTIONS = 6,
     EVERY_PHASES = 3,
@@ -82,11 +94,12 @@ typedef struct every_edges {
 /* Whether edges of a relation have values. */
 static inline bool every_has_values(uint32_t relation)
 {
-    return relation == 1 || relation == 4;
+    return relation == EVERY_HOME || relation == EVERY_LIKES;
 }
 
 /* Changes a value to the one that follows from a word: 0 gives empty lists. */
 void every_list_write(every_list *value, uint64_t word);
+uint64_t every_list_read(const every_list *value); /* the word */
 
 static inline bool every_has(uint32_t set, uint32_t type)
 {
@@ -143,6 +156,12 @@ typedef enum every_feature {
     EVERY_USES_FURTHER_QUERY,
     EVERY_USES_ORDER,
     EVERY_USES_INDEX,
+    EVERY_USES_SHARED, /* a target whose values the entity reads */
+    EVERY_USES_SHARED_TERM,
+    EVERY_USES_OVERRIDE, /* an own value instead of a shared one */
+    EVERY_USES_CLONE,
+    EVERY_USES_RESOURCE,
+    EVERY_USES_IF_CHANGED,
     EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
@@ -150,6 +169,7 @@ typedef enum every_feature {
     EVERY_USES_ARCHIVE,
     EVERY_USES_SESSION,
     EVERY_USES_JSON,
+    EVERY_USES_COPY,            /* of the world */
     EVERY_USES_REPLACED_SYSTEM, /* by the same definition */
     EVERY_USES_NEW_SYSTEM,      /* one that was removed and added again */
     EVERY_USES_REPLACED_REACTION,
@@ -181,6 +201,8 @@ typedef enum every_kind {
     EVERY_RENAME,
     EVERY_ACCUMULATE,
     EVERY_SPAWN,
+    EVERY_CLONE,
+    EVERY_OVERRIDE, /* a shared value */
     EVERY_EMIT,
     EVERY_MARK, /* as changed */
     EVERY_PLACE /* among siblings */
@@ -201,10 +223,13 @@ typedef struct every_change {
     bool has_value;          /* of EVERY_ADD */
     bool
         looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */
-    bool enabled;                        /* of EVERY_TOGGLE and EVERY_SWITCH */
-    char name[4];                        /* of EVERY_RENAME */
-    uint64_t id;                         /* of EVERY_CREATE and EVERY_EMIT */
-    uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN */
+    bool is_shared; /* of EVERY_CREATE: an entity with shared values */
+    uint32_t
+        member_count; /* of EVERY_CLONE, and of EVERY_OVERRIDE if it makes a copy of the shared entity */
+    bool enabled;     /* of EVERY_TOGGLE and EVERY_SWITCH */
+    char name[4];     /* of EVERY_RENAME */
+    uint64_t id;      /* of EVERY_CREATE and EVERY_EMIT */
+    uint64_t ids[EVERY_MEMBERS];         /* of the members of EVERY_SPAWN and of copies */
     quern_entity members[EVERY_MEMBERS]; /* their handles */
     uint64_t words[EVERY_WORDS];
     uint64_t edge_value; /* of EVERY_SET_EDGE; of EVERY_RELATE: 0 for none */
@@ -228,6 +253,9 @@ typedef struct every_terms {
     uint32_t old_type;    /* type of the old term, + 1; 0: none */
     uint32_t triggers;    /* of a reaction */
     bool is_whole;        /* views are whole chunks */
+    uint32_t uses_resources,
+        watched;           /* resources that the system reads, and those in if_changed; one bit each */
+    uint32_t put_resource; /* the resource that `end` writes, + 1; 0: none */
 } every_terms;
 
 /* ----------------------------------------------------------------------------------------- the model */
@@ -269,6 +297,21 @@ enum { EVERY_SAVES = 3 };
 void every_model_save(uint32_t number);
 void every_model_restore(uint32_t number);
 
+/* An edge of a relation with many targets. */
+typedef struct every_model_edge {
+    uint32_t relation;
+    int source, target;
+    uint64_t value;
+} every_model_edge;
+
+enum { EVERY_MODEL_ENTITIES = 4000 };
+
+const every_model_edge *every_model_edge_at(uint32_t i);
+uint32_t every_model_edge_count(void);
+bool every_model_has_target(uint32_t relation, int source);
+
+/* Returns the first source of a target, or the next one after a rank; EVERY_NONE at the end. */
+int every_model_next_sibling(uint32_t relation, int target, bool is_first, int64_t rank);
 uint32_t every_model_count(void); /* entities, including dead ones */
 every_entity *every_model_at(int entity);
 int every_model_find(quern_entity handle);                /* EVERY_NONE: unknown */
@@ -287,7 +330,8 @@ void every_model_end(void);
 void every_model_record(const every_change *change, bool is_waiting);
 void every_model_flush(bool is_waiting); /* applies the recorded commands */
 
-void every_model_capture(uint32_t number, quern_entity root, const char *const *paths, uint32_t count);
+/* Captures the tree of an entity as a prefab. Returns the number of its members. */
+uint32_t every_model_capture(uint32_t number, quern_entity root);
 
 /* The reactions of the schedule begin to watch. Everything before counts as seen. */
 void every_model_begin_schedule(void);
@@ -304,6 +348,7 @@ void every_model_enable_reaction(uint32_t reaction, bool is_enabled);
 /* A frame. Callbacks announce themselves before they show rows or record commands. */
 void every_model_begin_frame(void);
 void every_model_enter_system(uint32_t system);
+void every_model_end_system(uint32_t system); /* the system's `end` is called */
 void every_model_enter_reaction(uint32_t reaction);
 void every_model_end_frame(void);
 
@@ -335,8 +380,9 @@ void every_model_cut(const quern_entity *roots, uint32_t count);
 
 /* What a comparison of the model with a world leaves out. */
 typedef struct every_comparison {
-    uint32_t ignored_types;    /* one bit each */
-    bool ignores_order;        /* of siblings */
+    uint32_t ignored_types; /* one bit each */
+    bool ignores_order;     /* of siblings */
+    bool ignores_resources;
     bool ignores_dead_handles; /* handles of dead entities may be null */
 } every_comparison;
 
@@ -355,9 +401,41 @@ typedef struct every_handles {
     quern_component types[EVERY_TYPES];
     quern_relation relations[EVERY_RELATIONS];
     quern_component edge_values[EVERY_RELATIONS]; /* null: edges have no values */
+    quern_resource resources[EVERY_RESOURCES];
 } every_handles;
 
 void every_register(quern_world *into, every_handles *handles);
+
+/* ----------------------------------------------------------------------------------------- resources */
+
+/* The value of a resource. */
+typedef struct every_resource {
+    uint64_t value;
+    quern_entity handle; /* null: none */
+    int entity;          /* that of the handle, in the model */
+} every_resource;
+
+void every_resources_register(quern_world *into, quern_resource handles[EVERY_RESOURCES]);
+void every_resources_play(void); /* writes some between frames */
+
+/* In a system: reads those that it uses, which must have the values of the model. */
+void every_resources_check(quern_context *context, const every_terms *terms);
+
+/* Writes a value at the address of a resource, in a system or, with EVERY_NONE, in other code. */
+void every_resource_write(int system, uint32_t resource, void *value, random_source *random);
+
+/* Reads a value, without the entity of the handle. */
+every_resource every_resource_read(uint32_t resource, const void *value);
+
+/* The model's part. */
+void every_resources_open(void);
+void every_resources_save(uint32_t number);
+void every_resources_restore(uint32_t number);
+every_resource every_resource_at(uint32_t resource);
+void every_resources_forget(uint32_t system); /* the system is a new one */
+
+/* Whether a system runs now, by its if_changed. If so, it has seen the values. */
+bool every_resources_let_run(uint32_t system, const every_terms *terms);
 
 /* ----------------------------------------------------------------------------------------- the program */
 
@@ -368,10 +446,12 @@ typedef struct every_scene {
     uint64_t seed, frame;
     bool has_hooks;             /* the seed has EVERY_HOOKED, which deltas cannot write */
     bool is_modelled;           /* the model follows this run, which is on one thread */
+    bool has_no_prefabs;        /* nothing is spawned, as in a copy of the world, which has no prefabs */
     bool is_harmless;           /* callbacks record commands without effect, which rule out fast paths */
     failing_allocator *failing; /* of the world, in runs in which allocations fail; otherwise NULL */
     uint64_t failed_count;      /* calls and frames that failed for lack of memory, and were repeated */
     quern_world *world;
+    quern_world *replica; /* a world that follows by deltas, or NULL */
     quern_schedule *schedule;
     every_handles types;
     /* the entities that are alive when a frame begins, in the order of their ids */
@@ -388,8 +468,14 @@ uint64_t every_mix(uint64_t x); /* a hash */
 void every_draw_program(void); /* draws the systems and reactions of a seed */
 void every_open(quern_schedule_def style, const quern_allocator *allocator);
 void every_close(void);
+
+/* Makes a world with the same schedule, copies the world and the state of the schedule into it, and lets the program go on
+ * in the copy, until every_close_copy. */
+quern_world *every_open_copy(quern_schedule_def style);
+void every_close_copy(void);
+
 /* Checks that exactly the entities with a type that has entity hooks have an object outside of the world. */
-void every_check_outside(void);
+void every_check_outside(quern_world *in);
 
 /* Whether the seed has types with entity hooks. */
 static inline bool every_has_entity_hooks(void)

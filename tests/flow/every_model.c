@@ -39,6 +39,7 @@ const quern_relation_def every_relations[EVERY_RELATIONS] = {
     {.name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
     {.name = "lock", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
     {.name = "ring"},
+    {.name = "shared", .on_target_destroyed = QUERN_TARGET_UNRELATES},
     {.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
     {.name = "part", .many = true},
 };
@@ -46,33 +47,82 @@ const quern_relation_def every_relations[EVERY_RELATIONS] = {
 const uint64_t every_default[2] = {41, 42};
 
 const char *const every_feature_names[EVERY_FEATURES] = {
-    "set",           "add",       "remove",   "required",        "default",        "link",
-    "hooks",         "list",      "toggle",   "switch",          "off tag",        "create",
-    "create many",   "destroy",   "spawn",    "spawn changed",   "parent",         "levels",
-    "refusal",       "ring",      "edges",    "edge value",      "name",           "accumulate",
-    "view command",  "immediate", "bulk",     "world commands",  "parallel query", "event",
-    "mark",          "place",     "by level", "target term",     "added",          "setting",
-    "old",           "removed",   "up",       "filter",          "row write",      "lookup",
-    "further query", "order",     "index",    "looks",           "history",        "delta",
-    "archive",       "session",   "json",     "replaced system", "new system",     "replaced reaction",
+    "set",
+    "add",
+    "remove",
+    "required",
+    "default",
+    "link",
+    "hooks",
+    "list",
+    "toggle",
+    "switch",
+    "off tag",
+    "create",
+    "create many",
+    "destroy",
+    "spawn",
+    "spawn changed",
+    "parent",
+    "levels",
+    "refusal",
+    "ring",
+    "edges",
+    "edge value",
+    "name",
+    "accumulate",
+    "view command",
+    "immediate",
+    "bulk",
+    "world commands",
+    "parallel query",
+    "event",
+    "mark",
+    "place",
+    "by level",
+    "target term",
+    "added",
+    "setting",
+    "old",
+    "removed",
+    "up",
+    "filter",
+    "row write",
+    "lookup",
+    "further query",
+    "order",
+    "index",
+    "shared",
+    "shared term",
+    "override",
+    "clone",
+    "resource",
+    "if changed",
+    "looks",
+    "history",
+    "delta",
+    "archive",
+    "session",
+    "json",
+    "copy",
+    "replaced system",
+    "new system",
+    "replaced reaction",
     "new reaction",
 };
 
 enum {
-    MAX_ENTITIES = 4000,
+    MAX_ENTITIES = EVERY_MODEL_ENTITIES,
     MAX_EDGES = 3000,
     MAX_CHANGES = 30000,
     MAX_WAITING = 1000,
     MAX_COPIES = 3000,
     MAX_EVENTS = 20000,
+    MAX_PREFAB_EDGES = 128,
     READERS = 4
 };
 
-typedef struct edge {
-    uint32_t relation;
-    int source, target;
-    uint64_t value;
-} edge;
+typedef every_model_edge edge;
 
 typedef struct event {
     uint64_t id;
@@ -95,7 +145,7 @@ typedef struct prefab {
     uint64_t edge_values[EVERY_MEMBERS][EVERY_SINGLES];
     char names[EVERY_MEMBERS][4];
     uint32_t edge_count;
-    edge edges[16]; /* source: a member; target like targets */
+    edge edges[MAX_PREFAB_EDGES]; /* source: a member; target like targets */
 } prefab;
 
 enum { MEMBER = 1 << 20 };
@@ -118,7 +168,7 @@ typedef struct state {
 } state;
 
 static state *it, *saves[EVERY_SAVES];
-static prefab prefabs[EVERY_PREFABS];
+static prefab prefabs[EVERY_PREFABS + 1];  /* the last one is that of a copy */
 static every_change recorded[MAX_CHANGES]; /* commands of the systems */
 static uint32_t recorded_count;
 static uint64_t change_count;
@@ -197,6 +247,16 @@ uint32_t every_model_count(void)
 every_entity *every_model_at(int entity)
 {
     return &it->entities[entity];
+}
+
+const every_model_edge *every_model_edge_at(uint32_t i)
+{
+    return &it->edges[i];
+}
+
+uint32_t every_model_edge_count(void)
+{
+    return it->edge_count;
 }
 
 uint64_t every_model_change_count(void)
@@ -307,6 +367,19 @@ static bool is_above(uint32_t relation, int above, int below)
     return below == above;
 }
 
+int every_model_next_sibling(uint32_t relation, int target, bool is_first, int64_t rank)
+{
+    int found = EVERY_NONE;
+    for (int i = 0; i < it->entity_count; i++) {
+        const every_entity *entity = &it->entities[i];
+        if (!entity->is_alive || entity->targets[relation] != target ||
+            (!is_first && entity->ranks[relation] <= rank))
+            continue;
+        if (found == EVERY_NONE || entity->ranks[relation] < it->entities[found].ranks[relation]) found = i;
+    }
+    return found;
+}
+
 static uint32_t find_edge(uint32_t relation, int source, int target)
 {
     uint32_t i = 0;
@@ -323,7 +396,7 @@ static bool has_edges(uint32_t relation, int source)
     return false;
 }
 
-static bool has_target(uint32_t relation, int source)
+bool every_model_has_target(uint32_t relation, int source)
 {
     return relation < EVERY_SINGLES ? it->entities[source].targets[relation] != EVERY_NONE
                                     : has_edges(relation, source);
@@ -526,7 +599,7 @@ static bool reacted_before(const every_terms *terms, int i)
 static bool reacts_now(const every_terms *terms, int i)
 {
     return it->entities[i].is_alive && matches_set(terms, it->entities[i].now.set) &&
-           (terms->tie == 0 || has_target(terms->tie - 1, i));
+           (terms->tie == 0 || every_model_has_target(terms->tie - 1, i));
 }
 
 static void note_reaction(uint32_t r, int i)
@@ -536,7 +609,7 @@ static void note_reaction(uint32_t r, int i)
     every_entity *entity = &it->entities[i];
     const bool did = reacted_before(terms, i), does = reacts_now(terms, i);
     const uint32_t watched =
-        terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
+        BIT(EVERY_ID) | terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
     if (!did && does && (terms->triggers & QUERN_REACT_ADDED) != 0) entity->is_added[r] = true;
     if (did && does && (terms->triggers & QUERN_REACT_SET) != 0 && !entity->is_added[r] &&
         !entity->is_set[r] && (entity->now.changed & watched) != 0) {
@@ -613,6 +686,9 @@ static void create(const every_change *change)
     } else if (change->kind == EVERY_SPAWN) {
         for (uint32_t m = 0; m < prefabs[change->prefab].member_count; m++)
             add_entity(change->ids[m], change->members[m], change->stream);
+    } else if (change->kind == EVERY_CLONE || change->kind == EVERY_OVERRIDE) {
+        for (uint32_t m = 0; m < change->member_count; m++)
+            add_entity(change->ids[m], change->members[m], change->stream);
     }
 }
 
@@ -621,9 +697,8 @@ static int member_or(int number, const int *members)
     return number >= MEMBER ? members[number - MEMBER] : number;
 }
 
-static void fill_members(const every_change *change, const int *members)
+static void fill_members(const prefab *from, const every_change *change, const int *members)
 {
-    const prefab *from = &prefabs[change->prefab];
     const uint32_t link = every_types[EVERY_LINK].first_word;
     for (uint32_t m = 0; m < from->member_count; m++) {
         every_entity *entity = &it->entities[members[m]];
@@ -637,20 +712,37 @@ static void fill_members(const every_change *change, const int *members)
     }
 }
 
-static void spawn(const every_change *change)
+/* Of some members, returns the one that is related first: those with targets outside of the tree, then the others in the
+ * captured order of siblings. */
+static uint32_t first_of(const prefab *from, uint32_t relation, uint32_t members)
+{
+    uint32_t first = EVERY_MEMBERS;
+    for (uint32_t m = 0; m < from->member_count; m++) {
+        if ((members >> m & 1) == 0) continue;
+        if (from->targets[m][relation] < MEMBER) return m;
+        if (first == EVERY_MEMBERS || from->ranks[m][relation] < from->ranks[first][relation]) first = m;
+    }
+    return first;
+}
+
+/* Makes an instance of a prefab. Returns its root. */
+static int spawn(const prefab *from, const every_change *change, int parent)
 {
     int members[EVERY_MEMBERS] = {0};
-    const prefab *from = &prefabs[change->prefab];
     for (uint32_t m = 0; m < from->member_count; m++)
         members[m] = every_model_find_id(change->ids[m]);
-    fill_members(change, members);
-    for (uint32_t r = 0; r < EVERY_SINGLES; r++)
-        for (uint32_t m = 0; m < from->member_count; m++) {
+    fill_members(from, change, members);
+    for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
+        uint32_t left = (1u << from->member_count) - 1;
+        while (left != 0) {
+            const uint32_t m = first_of(from, r, left);
             const int target = member_or(from->targets[m][r], members);
+            left &= ~(1u << m);
             if (target == EVERY_NONE || !it->entities[target].is_alive) continue;
             relate(members[m], r, target);
             set_edge_value(r, members[m], target, from->edge_values[m][r]);
         }
+    }
     for (uint32_t i = 0; i < from->edge_count; i++) {
         const int target = member_or(from->edges[i].target, members);
         if (!it->entities[target].is_alive) continue;
@@ -658,11 +750,25 @@ static void spawn(const every_change *change)
         set_edge_value(from->edges[i].relation, members[from->edges[i].source], target,
                        from->edges[i].value);
     }
-    const int parent =
-        quern_entity_is_null(change->target) ? EVERY_NONE : must_resolve(change->target, change->stream);
     if (parent != EVERY_NONE && can_relate(members[0], 0, parent)) relate(members[0], 0, parent);
     for (uint32_t m = 0; m < from->member_count; m++)
         it->entities[members[m]].features |= change->features;
+    return members[0];
+}
+
+/* Gives an entity an own value instead of one that it shares: with its own copy of the shared entity, a child. */
+static void override(const every_change *change, int entity)
+{
+    int shared = it->entities[entity].targets[EVERY_SHARED];
+    cr_assert_eq(it->entities[shared].targets[EVERY_PARENT] == entity, change->member_count == 0);
+    if (change->member_count > 0) {
+        cr_assert_eq(every_model_capture(EVERY_PREFABS, it->entities[shared].handle), change->member_count);
+        shared = spawn(&prefabs[EVERY_PREFABS], change, entity);
+        relate(entity, EVERY_SHARED, shared);
+    }
+    give(&it->entities[shared].now, change->type, words_of(change));
+    give(&it->entities[shared].kept, change->type, words_of(change));
+    it->entities[shared].features |= change->features;
 }
 
 static void fill_created(const every_change *change, int entity)
@@ -727,6 +833,13 @@ static void apply_to(const every_change *change, int entity)
     case EVERY_PLACE:
         place(entity, change->relation, target);
         break;
+    case EVERY_CLONE:
+        cr_assert_eq(every_model_capture(EVERY_PREFABS, change->entity), change->member_count);
+        (void)spawn(&prefabs[EVERY_PREFABS], change, target);
+        break;
+    case EVERY_OVERRIDE:
+        override(change, entity);
+        break;
     case EVERY_DESTROY:
         at->is_destroyed = true;
         if (find_ends(entity)) destroy_ends();
@@ -742,7 +855,10 @@ static void apply(const every_change *change)
     applied = change;
     if (change->kind == EVERY_ACCUMULATE || change->kind == EVERY_EMIT) return;
     if (change->kind == EVERY_SPAWN) {
-        spawn(change);
+        const int parent = quern_entity_is_null(change->target)
+                               ? EVERY_NONE
+                               : must_resolve(change->target, change->stream);
+        (void)spawn(&prefabs[change->prefab], change, parent);
         return;
     }
     const int entity = must_resolve(change->entity, change->stream);
@@ -830,6 +946,20 @@ void every_model_flush(bool is_waiting)
     *(is_waiting ? &it->waiting_count : &recorded_count) = 0;
 }
 
+/* Whether the targets outside of the tree of a prefab are alive. */
+static bool has_living_targets(const prefab *of)
+{
+    bool all = true;
+    for (uint32_t m = 0; m < of->member_count; m++)
+        for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
+            const int target = of->targets[m][r];
+            if (target != EVERY_NONE && target < MEMBER) all &= it->entities[target].is_alive;
+        }
+    for (uint32_t i = 0; i < of->edge_count; i++)
+        if (of->edges[i].target < MEMBER) all &= it->entities[of->edges[i].target].is_alive;
+    return all;
+}
+
 /* Whether a call can make the change. */
 static bool can_make(const every_change *change)
 {
@@ -843,16 +973,7 @@ static bool can_make(const every_change *change)
     case EVERY_CREATE:
         return change->relation == 0 || (target != EVERY_NONE && it->entities[target].is_alive);
     case EVERY_SPAWN:
-        for (uint32_t m = 0; m < prefabs[change->prefab].member_count; m++)
-            for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
-                const int outside = prefabs[change->prefab].targets[m][r];
-                if (outside != EVERY_NONE && outside < MEMBER && !it->entities[outside].is_alive)
-                    return false;
-            }
-        for (uint32_t i = 0; i < prefabs[change->prefab].edge_count; i++) {
-            const int outside = prefabs[change->prefab].edges[i].target;
-            if (outside < MEMBER && !it->entities[outside].is_alive) return false;
-        }
+        if (!has_living_targets(&prefabs[change->prefab])) return false;
         return quern_entity_is_null(change->target) ||
                (target != EVERY_NONE && it->entities[target].is_alive);
     case EVERY_EMIT:
@@ -874,7 +995,7 @@ static bool can_make(const every_change *change)
     case EVERY_SET_EDGE:
         return has_edge(change->relation, entity, target);
     case EVERY_UNRELATE:
-        return has_target(change->relation, entity) && can_unrelate(entity, change->relation);
+        return every_model_has_target(change->relation, entity) && can_unrelate(entity, change->relation);
     case EVERY_UNRELATE_FROM:
         if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
         return change->relation < EVERY_SINGLES
@@ -889,6 +1010,14 @@ static bool can_make(const every_change *change)
                (quern_entity_is_null(change->target) ||
                 (target != EVERY_NONE && it->entities[target].is_alive &&
                  it->entities[target].targets[change->relation] == at->targets[change->relation]));
+    case EVERY_CLONE:
+        return quern_entity_is_null(change->target) ||
+               (target != EVERY_NONE && it->entities[target].is_alive);
+    case EVERY_OVERRIDE: {
+        const int shared = at->targets[EVERY_SHARED];
+        return shared != EVERY_NONE && every_types[change->type].word_count > 0 &&
+               every_has(it->entities[shared].now.set, change->type);
+    }
     case EVERY_DESTROY:
         return find_ends(entity);
     default:
@@ -926,22 +1055,22 @@ static int member_of(const int *members, uint32_t count, int entity)
     return entity;
 }
 
-/* Captures the tree whose members the caller lists, the root first. */
-void every_model_capture(uint32_t number, quern_entity root, const char *const *paths, uint32_t count)
+/* The members of a prefab: the root, then breadth first, the children of each in their order. */
+uint32_t every_model_capture(uint32_t number, quern_entity root)
 {
     prefab *to = &prefabs[number];
     int members[EVERY_MEMBERS] = {every_model_find(root)};
+    uint32_t count = 1;
     const uint32_t link = every_types[EVERY_LINK].first_word;
     memset(to, 0, sizeof *to);
+    for (uint32_t m = 0; m < count; m++)
+        for (int child = every_model_next_sibling(EVERY_PARENT, members[m], true, 0); child != EVERY_NONE;
+             child = every_model_next_sibling(EVERY_PARENT, members[m], false,
+                                              it->entities[child].ranks[EVERY_PARENT])) {
+            cr_assert_lt(count, (uint32_t)EVERY_MEMBERS);
+            members[count++] = child;
+        }
     to->member_count = count;
-    for (uint32_t m = 1; m < count;
-         m++) { /* a path is the name of the parent in the list, a slash, and the name */
-        const int parent = members[paths[m][0] - '0'];
-        for (int i = 0; i < it->entity_count; i++)
-            if (it->entities[i].is_alive && it->entities[i].targets[0] == parent &&
-                strcmp(it->entities[i].name, paths[m] + 1) == 0)
-                members[m] = i;
-    }
     for (uint32_t m = 0; m < count; m++) {
         const every_entity *entity = &it->entities[members[m]];
         to->values[m] = entity->now;
@@ -957,13 +1086,17 @@ void every_model_capture(uint32_t number, quern_entity root, const char *const *
                                     ? EVERY_NONE
                                     : member_of(members, count, entity->targets[r]);
             to->edge_values[m][r] = entity->edge_values[r];
+            to->ranks[m][r] = entity->ranks[r];
         }
         for (uint32_t i = 0; i < it->edge_count; i++)
-            if (it->edges[i].source == members[m])
+            if (it->edges[i].source == members[m]) {
+                cr_assert_lt(to->edge_count, (uint32_t)MAX_PREFAB_EDGES);
                 to->edges[to->edge_count++] =
                     (edge){it->edges[i].relation, (int)m, member_of(members, count, it->edges[i].target),
                            it->edges[i].value};
+            }
     }
+    return count;
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -1010,13 +1143,15 @@ bool every_model_matches(const every_terms *terms, int entity)
         if (terms->enabled[t] == QUERN_TERM_ENABLED && every_has(at->now.disabled, t)) return false;
         if (terms->enabled[t] == QUERN_TERM_DISABLED && !every_has(at->now.disabled, t)) return false;
     }
-    if (terms->tie > 0 && !has_target(terms->tie - 1, entity)) return false;
+    if (terms->tie > 0 && !every_model_has_target(terms->tie - 1, entity)) return false;
     if (terms->by_target && !is_source_of(terms->tie - 1, entity, terms->target)) return false;
     return !terms->has_up || terms->up_is_optional || climb(terms, entity) != EVERY_NONE;
 }
 
 static bool must_visit[MAX_ENTITIES][EVERY_SYSTEMS];
-static uint32_t begun; /* systems of the phase that have begun, one bit each */
+static uint32_t begun;   /* systems of the phase that have begun, one bit each */
+static uint32_t running; /* those of them that run */
+static uint32_t ended;   /* those of them whose `end` was called */
 
 /* The systems of the phase up to `last` begin: what they have to visit is known now. last: EVERY_SYSTEMS for all. */
 static void begin_systems(uint32_t last)
@@ -1027,8 +1162,9 @@ static void begin_systems(uint32_t last)
         is_last = s == last;
         if (phases[s] != phase || every_has(begun, s)) continue;
         begun |= BIT(s);
+        if (!it->is_system_off[s] && every_resources_let_run(s, &systems[s])) running |= BIT(s);
         for (int i = 0; i < it->entity_count; i++) {
-            if (it->is_system_off[s]) {
+            if (!every_has(running, s)) {
                 must_visit[i][s] = false;
                 continue;
             }
@@ -1058,7 +1194,10 @@ static const char *describe(const every_terms *terms, int entity)
 static void end_systems(void)
 {
     begin_systems(EVERY_SYSTEMS);
-    begun = 0;
+    for (uint32_t s = 0; s < system_count; s++)
+        if (systems[s].put_resource > 0 && phases[s] == phase)
+            cr_assert_eq(every_has(running, s), every_has(ended, s), "the end of system %u", s);
+    begun = running = ended = 0;
     for (uint32_t s = 0; s < system_count; s++)
         for (int i = 0; i < it->entity_count && phases[s] == phase; i++) {
             every_entity *entity = &it->entities[i];
@@ -1131,6 +1270,7 @@ void every_model_renew_system(uint32_t system)
         if (it->order[k] != system) it->order[count++] = it->order[k];
     it->order[count] = system;
     it->is_system_off[system] = false;
+    every_resources_forget(system);
     for (int i = 0; i < it->entity_count; i++)
         it->entities[i].stale |= BIT(system);
 }
@@ -1169,6 +1309,14 @@ void every_model_enter_system(uint32_t system)
         advance();
     }
     begin_systems(system);
+    cr_assert(every_has(running, system), "system %u runs, though nothing has changed", system);
+}
+
+void every_model_end_system(uint32_t system)
+{
+    every_model_enter_system(system);
+    cr_assert_not(every_has(ended, system), "system %u ends twice", system);
+    ended |= BIT(system);
 }
 
 void every_model_enter_reaction(uint32_t reaction)
@@ -1211,7 +1359,11 @@ int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
     cr_assert_not(every_has(at->visited, system), "system %u visits the entity with id %llx twice", system,
                   (unsigned long long)id);
     at->visited |= BIT(system);
-    if (systems[system].has_up) at->features |= every_bit(EVERY_USES_UP);
+    if (systems[system].has_up)
+        at->features |=
+            every_bit(systems[system].up_relation == EVERY_SHARED ? EVERY_USES_SHARED_TERM : EVERY_USES_UP);
+    if (systems[system].uses_resources != 0) at->features |= every_bit(EVERY_USES_RESOURCE);
+    if (systems[system].watched != 0) at->features |= every_bit(EVERY_USES_IF_CHANGED);
     if (systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
     if (systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
     if (systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
@@ -1310,221 +1462,6 @@ void every_model_end_events(uint32_t reader)
     cr_assert_eq(it->positions[reader], it->event_count, "reader %u did not see all events", reader);
 }
 
-/* ----------------------------------------------------------------------------------------- comparing */
-
-static quern_entity handles[MAX_ENTITIES]; /* in the world that is compared; null: not found */
-
-static void find_handles(quern_world *world, const every_handles *in, bool is_own)
-{
-    const quern_term terms[] = {quern_term_read(in->types[EVERY_ID]),
-                                quern_term_optional(in->types[EVERY_OFF], QUERN_ACCESS_NONE)};
-    quern_query *query = setup_query(world, terms, 2);
-    quern_query_iterator walk = quern_query_iterate(query);
-    memset(handles, 0, sizeof handles);
-    while (quern_query_next(&walk)) {
-        const uint64_t *ids = quern_view_read(&walk.view, 0);
-        for (uint32_t i = 0; i < walk.view.count; i++) {
-            const int entity = every_model_find_id(ids[i]);
-            cr_assert(entity != EVERY_NONE && it->entities[entity].is_alive,
-                      "the entity with id %llx is alive, but not in the model", (unsigned long long)ids[i]);
-            cr_assert(quern_entity_is_null(handles[entity]), "two entities have the id %llx",
-                      (unsigned long long)ids[i]);
-            handles[entity] = walk.view.entities[i];
-            if (is_own) find_row(walk.view.entities[i], ids[i]);
-        }
-    }
-    quern_query_destroy(query);
-    for (int i = 0; i < it->entity_count; i++) {
-        cr_assert(!it->entities[i].is_alive || !quern_entity_is_null(handles[i]),
-                  "the entity with id %llx is missing", (unsigned long long)it->entities[i].id);
-        if (is_own && !it->entities[i].is_alive) handles[i] = it->entities[i].handle;
-    }
-}
-
-uint32_t every_value_bytes(uint32_t type)
-{
-    return type == EVERY_HOOKED ? sizeof(tracked)
-           : type == EVERY_LIST ? sizeof(every_list)
-                                : every_types[type].word_count * 8;
-}
-
-static uint32_t list_count(uint64_t word)
-{
-    return word != 0 ? 1 + (uint32_t)word % 5 : 0;
-}
-
-void every_list_write(every_list *value, uint64_t word)
-{
-    const uint32_t count = list_count(word);
-    if (value->numbers.list.count > count)
-        must(QUERN_LIST_REMOVE(&value->numbers, 0, value->numbers.list.count - count));
-    uint64_t *numbers = QUERN_LIST_WRITE(&value->numbers, uint64_t);
-    for (uint32_t i = 0; i < value->numbers.list.count; i++)
-        numbers[i] = every_mix(word + i);
-    while (value->numbers.list.count < count)
-        must(QUERN_LIST_PUSH(&value->numbers, uint64_t, every_mix(word + value->numbers.list.count)));
-    must(word != 0 ? quern_string_print(&value->text, "%llu", (unsigned long long)word)
-                   : quern_string_set(&value->text, ""));
-}
-
-static uint64_t read_list(const every_list *value)
-{
-    const char *text = quern_string_text(&value->text);
-    const uint64_t word = text[0] != '\0' ? strtoull(text, NULL, 10) : 0;
-    cr_assert_eq(value->numbers.list.count, list_count(word));
-    for (uint32_t i = 0; i < value->numbers.list.count; i++)
-        cr_assert_eq(value->numbers.items[i], every_mix(word + i));
-    return word;
-}
-
-void every_read(uint32_t type, const void *value, uint64_t *words)
-{
-    const uint32_t first = every_types[type].first_word;
-    if (type == EVERY_HOOKED) {
-        cr_assert(tracked_is_live(value));
-        words[first] = ((const tracked *)value)->payload;
-    } else if (type == EVERY_LIST) {
-        words[first] = read_list(value);
-    } else {
-        memcpy(&words[first], value, every_types[type].word_count * sizeof *words);
-    }
-}
-
-static void compare_values(quern_world *world, const every_handles *in, int i,
-                           const every_comparison *comparison)
-{
-    const every_entity *entity = &it->entities[i];
-    const quern_entity handle = handles[i];
-    for (uint32_t t = 0; t < EVERY_TYPES; t++) {
-        uint64_t words[EVERY_WORDS];
-        if (every_has(comparison->ignored_types, t)) continue;
-        cr_assert_eq(quern_entity_has(world, handle, in->types[t]), every_has(entity->now.set, t),
-                     "'%s' of the entity with id %llx", every_types[t].name,
-                     (unsigned long long)entity->id);
-        if (!every_has(entity->now.set, t)) continue;
-        if (every_types[t].can_disable)
-            cr_assert_eq(quern_entity_is_component_enabled(world, handle, in->types[t]),
-                         !every_has(entity->now.disabled, t), "'%s' of the entity with id %llx, enabled",
-                         every_types[t].name, (unsigned long long)entity->id);
-        if (every_types[t].word_count == 0) continue;
-        every_read(t, quern_entity_get(world, handle, in->types[t]), words);
-        for (uint32_t w = 0; w < every_types[t].word_count; w++) {
-            const uint32_t at = every_types[t].first_word + w;
-            uint64_t expected = entity->now.words[at];
-            if (t == EVERY_LINK && w == 0) {
-                const int linked = (int)expected - 1;
-                if (linked >= 0 && !it->entities[linked].is_alive &&
-                    (comparison->ignores_dead_handles || quern_entity_is_null(handles[linked])))
-                    continue;
-                expected = linked < 0 ? 0 : handles[linked].bits;
-            }
-            cr_assert_eq(words[at], expected,
-                         "word %u of '%s' of the entity with id %llx is %llx, not %llx", w,
-                         every_types[t].name, (unsigned long long)entity->id, (unsigned long long)words[at],
-                         (unsigned long long)expected);
-        }
-    }
-}
-
-static int next_sibling(uint32_t relation, int target, bool is_first, int64_t rank)
-{
-    int found = EVERY_NONE;
-    for (int i = 0; i < it->entity_count; i++) {
-        const every_entity *entity = &it->entities[i];
-        if (!entity->is_alive || entity->targets[relation] != target ||
-            (!is_first && entity->ranks[relation] <= rank))
-            continue;
-        if (found == EVERY_NONE || entity->ranks[relation] < it->entities[found].ranks[relation]) found = i;
-    }
-    return found;
-}
-
-static void compare_siblings(const quern_world *world, quern_relation relation, uint32_t r, int target)
-{
-    quern_entity actual = quern_entity_first_source(world, handles[target], relation);
-    int expected = next_sibling(r, target, true, 0);
-    while (expected != EVERY_NONE) {
-        cr_assert_eq(actual.bits, handles[expected].bits,
-                     "the order of sources of the entity with id %llx in '%s'",
-                     (unsigned long long)it->entities[target].id, every_relations[r].name);
-        actual = quern_entity_next_sibling(world, actual, relation);
-        expected = next_sibling(r, target, false, it->entities[expected].ranks[r]);
-    }
-    cr_assert(quern_entity_is_null(actual));
-}
-
-static void compare_edge_value(const quern_world *world, const every_handles *in, uint32_t i)
-{
-    const edge *expected = &it->edges[i];
-    const every_edge *found = quern_entity_edge_value(
-        world, handles[expected->source], in->relations[expected->relation], handles[expected->target]);
-    cr_assert_not_null(found);
-    cr_assert_eq(found->target.bits, handles[expected->target].bits);
-    cr_assert_eq(found->value, expected->value, "value of an edge of the entity with id %llx in '%s'",
-                 (unsigned long long)it->entities[expected->source].id,
-                 every_relations[expected->relation].name);
-}
-
-static void compare_relations(const quern_world *world, const every_handles *in,
-                              const every_comparison *comparison)
-{
-    static uint32_t source_counts[MAX_ENTITIES];
-    for (uint32_t r = 0; r < EVERY_RELATIONS; r++) {
-        memset(source_counts, 0, sizeof source_counts);
-        for (int i = 0; i < it->entity_count; i++)
-            if (r < EVERY_SINGLES && it->entities[i].is_alive && it->entities[i].targets[r] != EVERY_NONE)
-                source_counts[it->entities[i].targets[r]]++;
-        for (uint32_t i = 0; i < it->edge_count; i++)
-            if (it->edges[i].relation == r) {
-                source_counts[it->edges[i].target]++;
-                cr_assert(quern_entity_has_target(world, handles[it->edges[i].source], in->relations[r],
-                                                  handles[it->edges[i].target]));
-                if (every_has_values(r)) compare_edge_value(world, in, i);
-            }
-        for (int i = 0; i < it->entity_count; i++) {
-            const every_entity *entity = &it->entities[i];
-            if (!entity->is_alive) continue;
-            cr_assert_eq(quern_entity_source_count(world, handles[i], in->relations[r]), source_counts[i],
-                         "sources of the entity with id %llx in '%s'", (unsigned long long)entity->id,
-                         every_relations[r].name);
-            cr_assert_eq(quern_entity_has(world, handles[i], quern_relation_component(in->relations[r])),
-                         has_target(r, i), "'%s' of the entity with id %llx", every_relations[r].name,
-                         (unsigned long long)entity->id);
-            if (r >= EVERY_SINGLES) continue;
-            const quern_entity expected =
-                entity->targets[r] == EVERY_NONE ? quern_entity_null() : handles[entity->targets[r]];
-            cr_assert_eq(quern_entity_target(world, handles[i], in->relations[r]).bits, expected.bits,
-                         "target of the entity with id %llx in '%s'", (unsigned long long)entity->id,
-                         every_relations[r].name);
-            if (every_has_values(r) && entity->targets[r] != EVERY_NONE)
-                cr_assert_eq(*(const uint64_t *)quern_entity_edge_value(world, handles[i], in->relations[r],
-                                                                        expected),
-                             entity->edge_values[r], "value of the edge of the entity with id %llx in '%s'",
-                             (unsigned long long)entity->id, every_relations[r].name);
-            if (source_counts[i] > 0 && !comparison->ignores_order)
-                compare_siblings(world, in->relations[r], r, i);
-        }
-    }
-}
-
-void every_model_compare(quern_world *world, bool is_own, const every_comparison *comparison)
-{
-    every_handles in;
-    static const every_comparison everything;
-    if (comparison == NULL) comparison = &everything;
-    assert_valid(world);
-    every_register(world, &in);
-    find_handles(world, &in, is_own);
-    for (int i = 0; i < it->entity_count; i++) {
-        if (!it->entities[i].is_alive) continue;
-        const char *name = quern_entity_name(world, handles[i]);
-        compare_values(world, &in, i, comparison);
-        cr_assert_str_eq(name != NULL ? name : "", it->entities[i].name, "name of the entity with id %llx",
-                         (unsigned long long)it->entities[i].id);
-    }
-    compare_relations(world, &in, comparison);
-}
-
 void every_model_cut(const quern_entity *roots, uint32_t count)
 {
     static bool is_first[MAX_ENTITIES];
@@ -1596,6 +1533,7 @@ void every_model_open(const every_terms *system_terms, const uint32_t *system_ph
     reaction_count = reactions_count;
     it = calloc(1, sizeof *it);
     cr_assert_not_null(it);
+    every_resources_open();
     for (uint32_t s = 0; s < systems_count; s++)
         it->order[s] = s;
     recorded_count = 0;
@@ -1618,11 +1556,13 @@ void every_model_save(uint32_t number)
     if (saves[number] == NULL) saves[number] = malloc(sizeof *it);
     cr_assert_not_null(saves[number]);
     memcpy(saves[number], it, sizeof *it);
+    every_resources_save(number);
 }
 
 void every_model_restore(uint32_t number)
 {
     memcpy(it, saves[number], sizeof *it);
+    every_resources_restore(number);
     enter_all();
 }
 

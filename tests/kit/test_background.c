@@ -86,7 +86,7 @@ static scene open_scene(const quern_background_def *wanted, uint32_t thread_coun
     def.jobs = s.jobs;
     def.request = s.wish;
     def.result = s.trail;
-    def.step = walk;
+    if (def.step == NULL) def.step = walk;
     def.end = end_walk;
     def.state_bytes = sizeof(walker);
     must(quern_background_create(s.world, &def, &s.background));
@@ -288,6 +288,52 @@ Test(background, workers_stop_at_the_budget_and_continue_in_the_next_frame)
 }
 
 /* ------------------------------------------------------------------------------------------ saved worlds */
+
+static atomic_bool may_end, has_begun, has_met[2];
+
+/* A computation that never ends by itself. */
+static bool walk_on(void *user_data, quern_background_step *step)
+{
+    walker *at = step->state;
+    (void)user_data;
+    at->number = 1;
+    atomic_store(&has_begun, true);
+    return atomic_load(&may_end);
+}
+
+/* Waits for the other system, which runs on the other thread. */
+static void meet(quern_context *context, const quern_view *view)
+{
+    const uintptr_t own = (uintptr_t)quern_context_user_data(context);
+    const uint64_t start_ns = quern_clock_ns();
+    (void)view;
+    atomic_store(&has_met[own], true);
+    while (!atomic_load(&has_met[1 - own]))
+        cr_assert_lt(quern_clock_ns() - start_ns, 10000000000u, "the worker stays at its computation");
+}
+
+Test(background, a_worker_leaves_a_computation_for_a_frame)
+{
+    scene s = open_scene(&(quern_background_def){.frames = 1000, .step = walk_on}, 2, NULL);
+    for (uintptr_t i = 0; i < 2; i++)
+        must(quern_schedule_add_system(
+            s.schedule,
+            &(quern_system_def){.name = i == 0 ? "left" : "right", .run = meet, .user_data = (void *)i},
+            NULL));
+    atomic_store(&may_end, false);
+    atomic_store(&has_begun, false);
+    (void)ask(&s, 1, 1);
+    for (uint32_t i = 0; i < 20; i++) {
+        atomic_store(&has_met[0], false);
+        atomic_store(&has_met[1], false);
+        frame(&s);
+        while (!atomic_load(&has_begun))
+            continue;
+    }
+    cr_assert_eq(stats(&s).applied_count, 0);
+    atomic_store(&may_end, true);
+    close_scene(&s);
+}
 
 Test(background, a_restored_frame_repeats_without_computing_again)
 {

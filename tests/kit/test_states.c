@@ -177,6 +177,35 @@ Test(states, the_program_sets_states_between_frames)
     close_scene(&s);
 }
 
+static quern_result set_in_frame;
+
+static void set_and_choose(quern_context *context, const quern_view *view)
+{
+    const scene *s = quern_context_user_data(context);
+    (void)view;
+    set_in_frame = quern_states_set(s->states, PLAYING);
+    must(quern_context_set_state(context, s->states, PAUSED, false));
+}
+
+/* The resource can be written there, but the systems before and after would see two states, and no system the change. */
+Test(states, an_exclusive_system_changes_the_state_by_its_context)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    must(quern_schedule_add_system(
+        s.schedule,
+        &(quern_system_def){.name = "exclusive",
+                            .run = set_and_choose,
+                            .flags = QUERN_SYSTEM_EXCLUSIVE,
+                            .resources = {{quern_states_resource(s.states), QUERN_ACCESS_WRITE}},
+                            .user_data = &s},
+        NULL));
+    cr_assert_str_eq(frame(&s), "e0s0");
+    cr_assert_eq(set_in_frame, QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_str_eq(frame(&s), "l0e2s2");
+    close_scene(&s);
+}
+
 Test(states, an_index_that_does_not_exist_changes_nothing)
 {
     scene s;
@@ -413,6 +442,52 @@ Test(states, a_name_that_is_taken_adds_nothing)
         quern_states_destroy(states);
         quern_world_destroy(world);
     }
+}
+
+static void do_nothing(quern_context *context, const quern_view *view)
+{
+    (void)context, (void)view;
+}
+
+Test(states, a_phase_with_a_fixed_step_is_refused)
+{
+    quern_world *world = setup_world();
+    quern_states *states;
+    quern_schedule *schedule;
+    quern_schedule_info info;
+    must(quern_states_create(world, &(quern_states_def){.name = "game", .states = {"a", "b"}}, &states));
+    must(quern_schedule_create(world, &(quern_schedule_def){.phases = {"first", "stepped"}}, &schedule));
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.1, 4));
+    must(quern_schedule_get_info(schedule, &info));
+    cr_assert(info.phase_steps_seconds[0] == 0 && info.phase_steps_seconds[1] == 0.1);
+    must_refuse(INVALID_ARGUMENT, world, quern_states_add_systems(states, schedule, 1));
+    cr_assert_not_null(strstr(quern_error_message(), "'stepped'"));
+    cr_assert_eq(quern_schedule_system_count(schedule), 0);
+    must(quern_states_add_systems(states, schedule, 0));
+    quern_schedule_destroy(schedule);
+    quern_states_destroy(states);
+    quern_world_destroy(world);
+}
+
+Test(states, systems_of_the_program_in_the_phase_of_states_are_removed_first)
+{
+    scene s;
+    quern_schedule_info info;
+    quern_system other;
+    open_scene(&s, true, 0);
+    const uint32_t system_count = quern_schedule_system_count(s.schedule);
+    must(quern_schedule_add_system(
+        s.schedule, &(quern_system_def){.name = "other", .phase = 1, .run = do_nothing}, &other));
+    must(quern_schedule_get_info(s.schedule, &info));
+    cr_assert_eq(info.phase_system_counts[0], system_count - 1);
+    cr_assert_eq(info.phase_system_counts[1], 2);
+    must_refuse(INVALID_ARGUMENT, s.world, quern_states_remove_systems(s.states, s.schedule));
+    cr_assert_not_null(strstr(quern_error_message(), "'game change'"));
+    cr_assert_str_eq(frame(&s), "e0s0");
+    must(quern_schedule_remove_system(s.schedule, other));
+    must(quern_states_remove_systems(s.states, s.schedule));
+    must(quern_states_add_systems(s.states, s.schedule, 0));
+    close_scene(&s);
 }
 
 Test(states, a_phase_whose_name_is_taken_stays)

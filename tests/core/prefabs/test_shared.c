@@ -296,6 +296,60 @@ Test(shared, failed_allocations_change_no_value)
     }
 }
 
+/* The first shared entity of a world registers the tag of disabled entities. */
+Test(shared, without_the_tag_of_disabled_entities_none_is_created)
+{
+    quern_entity made;
+    const quern_prefab_value value = {.component = stats, .value = &(Stats){1}};
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    for (uint64_t call = 1; result != QUERN_OK; call++) {
+        failing_allocator_fail_at(memory, call);
+        result = quern_shared_create(world, &value, 1, &made);
+        failing_allocator_heal(memory);
+        if (result != QUERN_OK)
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+    }
+    quern_world *other = setup_world();
+    const quern_prefab_value of_other = {.component = setup_tag(other, "disabled")};
+    must_refuse(DUPLICATE_NAME, other, quern_shared_create(other, &of_other, 1, &made));
+    quern_world_destroy(other);
+}
+
+/* The copy gets the first slot of a page of links, for which the call may need memory. Relations take pages from blocks:
+ * the third one has an odd number of them, so that a block ends between the two of the call. */
+Test(shared, a_call_without_memory_calls_no_hooks)
+{
+    enum { PAGE = 4096, PAGES = 9 };
+    const quern_component_def def = {.name = "hooked",
+                                     .size_bytes = 8,
+                                     .alignment_bytes = 8,
+                                     .entity_hooks = {.on_add = count_add, .on_set = count_set}};
+    quern_component hooked;
+    quern_relation third;
+    quern_entity of, last;
+    must(quern_component_register(world, &def, &hooked));
+    must(quern_shared_create(world, &(quern_prefab_value){.component = hooked, .value = &(uint64_t){5}}, 1,
+                             &of));
+    must(quern_relation_register(world, &(quern_relation_def){.name = "third"}, &third));
+    must(quern_entity_relate(world, setup_entity(world), third, of));
+    for (uint32_t page = 1; page <= PAGES; page++) {
+        const quern_entity entity = setup_entity(world);
+        must(quern_entity_relate(world, entity, shared, of));
+        do
+            last = setup_entity(world);
+        while (quern_entity_index(last) != page * PAGE - 1);
+        quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+        for (uint64_t call = 1; result != QUERN_OK; call++) {
+            added_count = set_count = 0;
+            failing_allocator_fail_at(memory, call);
+            result = quern_entity_override_shared(world, entity, hooked, &(uint64_t){5});
+            failing_allocator_heal(memory);
+            cr_assert_eq(added_count, result == QUERN_OK, "page %u, failed allocation %u", (unsigned)page,
+                         (unsigned)call);
+        }
+    }
+}
+
 /* Copies the shared value to the row. */
 static void copy_speed(quern_context *context, const quern_view *view)
 {

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_FLOW_EVERY_PARTS_H
+#define QUERN_TESTS_FLOW_EVERY_PARTS_H
+
+/* What the parts of the random program have in common: changes (every_change.c), systems and reactions (every_systems.c), and
+ * the world with the calls between frames (every_program.c). */
+
+#include "tests/flow/every.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/tracked.h"
+
+#define BIT(type) ((uint32_t)1 << (type))
+
+enum { CROWD = 220 };
+
+typedef struct ping {
+    uint64_t id;
+    quern_entity entity;
+} ping;
+
+enum {
+    LEVEL_SYSTEM = 3,
+    TARGET_SYSTEM = 7,
+    PLAIN_SYSTEMS = 8,
+    LOOKING = PLAIN_SYSTEMS,
+    EXCLUSIVE,
+    READING,
+    LISTENING
+};
+
+/* The prefab whose instances share values, and the one that is captured again while the program runs. */
+enum { SHARING_PREFAB = 3, LATER_PREFAB };
+
+/* Objects outside of the world of the program, one for each entity with a type that has entity hooks. */
+enum { OUTSIDE_TYPES = 2, OUTSIDE_SLOTS = 1 << 16 };
+
+typedef struct outside_objects {
+    quern_entity entities[OUTSIDE_TYPES][OUTSIDE_SLOTS]; /* by slot */
+    uint32_t counts[OUTSIDE_TYPES];
+} outside_objects;
+
+/* What the program has in its world, and in the schedule. */
+typedef struct opened {
+    quern_system systems[EVERY_SYSTEMS], reactions[EVERY_REACTIONS];
+    /* In the order of registration: systems, and EVERY_SYSTEMS + reaction. */
+    uint32_t order[EVERY_SYSTEMS + EVERY_REACTIONS];
+    uint32_t order_count;
+    bool is_off[PLAIN_SYSTEMS + EVERY_REACTIONS]; /* systems, then reactions */
+    quern_event event;
+    quern_event_reader *reader;
+    quern_prefab prefabs[EVERY_PREFABS];
+    quern_query *everyone, *few;
+    quern_index *number_index; /* on the first number of EVERY_NUMBER */
+    quern_entity dummy_entity;
+    outside_objects outside;
+} opened;
+
+extern opened every_own;
+extern every_terms every_system_terms[EVERY_SYSTEMS], every_reaction_terms[EVERY_REACTIONS];
+extern uint32_t every_system_phases[EVERY_SYSTEMS];
+extern uint32_t every_member_counts[EVERY_PREFABS];
+extern tracked_counts every_hook_counts;
+extern uint32_t every_reaction_runs[EVERY_REACTIONS]; /* in this frame */
+
+/* Something that changes the world: a callback that records, or code that calls. */
+typedef struct actor {
+    quern_commands *commands; /* NULL: immediate calls */
+    quern_context *context;   /* NULL outside of systems */
+    uint32_t stream, ordinal;
+    bool is_by_level;
+    bool waits;   /* the commands are those of the world */
+    bool is_mute; /* there is no memory for commands */
+    uint64_t features;
+    random_source random;
+    uint64_t id_base;
+    uint32_t id_count;
+} actor;
+
+/* The value of a type from the words of a change, until release_value. */
+typedef union value_room {
+    tracked hooked;
+    every_list list;
+    uint64_t words[EVERY_WORDS];
+} value_room;
+
+void every_must_record(quern_result result);
+uint64_t every_fresh_id(actor *by);
+uint32_t every_next_stream(void);
+uint32_t every_list_tree(quern_entity root, quern_entity members[EVERY_MEMBERS]);
+const void *every_value_of(uint32_t type, const every_change *change, value_room *room);
+void every_release_value(uint32_t type, value_room *room);
+uint64_t every_feature_of(const every_change *change);
+quern_entity every_make(actor *by, every_change change);
+quern_entity every_pick(actor *by);
+uint32_t every_pick_type(actor *by);
+uint32_t every_pick_relation(actor *by);
+void every_draw_words(actor *by, every_change *change);
+quern_entity every_draw_spawn(actor *by, bool is_plain);
+quern_entity every_draw_shared(actor *by);
+void every_draw_some(actor *by, quern_entity entity);
+void every_act(actor *by, quern_entity self);
+quern_system_def every_def_of_system(uint32_t s);
+quern_system_def every_def_of_reaction(uint32_t r);
+void every_add_system(uint32_t number);
+void every_run_parallel(quern_context *context, const quern_view *view);
+
+#endif

@@ -12,7 +12,7 @@
 
 void quern__ranks_units(const quern_ranks *ranks, const float *position, int64_t units[3])
 {
-    units[2] = 0;
+    units[0] = units[1] = units[2] = 0;
     for (uint32_t i = 0; i < ranks->dimensions; i++) {
         double unit = floor((double)position[i] * ranks->units_per_length);
         if (!(unit > -RANKS_LIMIT_UNITS)) unit = -RANKS_LIMIT_UNITS; /* also NaN */

@@ -112,7 +112,7 @@ static Texel figure_texel(float distance, float x, float width)
 /* An egg. */
 static Texel mite_texel(float x, float y)
 {
-    return figure_texel(hypotf(x, y * 1.2f) - 0.95f, x, 0.2f);
+    return figure_texel(hypotf(x, y * 1.2f) - 0.95f, x, 0.16f);
 }
 
 /* A dart with a notch in its back. */

@@ -58,12 +58,6 @@ static void draw_fireflies(quern_context *context, const quern_view *view)
 
 enum { TOWER_SPOT, TOWER_SHAPE, TOWER_TURRET, TOWER_TOWER };
 
-/* Colours of the bases, dark shades of those of the towers. */
-static const uint32_t base_colors[TOWER_KINDS] = {[TOWER_GUN] = 0x8C7C50FF,
-                                                  [TOWER_MORTAR] = 0x94563AFF,
-                                                  [TOWER_PRISM] = 0x2E8898FF,
-                                                  [TOWER_BELL] = 0x5A66B0FF};
-
 static const Sprite sprite_of_shape[] = {[SHAPE_BASE] = SPRITE_BASE,
                                          [SHAPE_DISC] = SPRITE_KNOB,
                                          [SHAPE_BAR] = SPRITE_BAR,
@@ -77,6 +71,16 @@ Sprite scene_base_of(TowerKind kind)
                                               [TOWER_PRISM] = SPRITE_WEDGE,
                                               [TOWER_BELL] = SPRITE_CLOVER};
     return bases[kind];
+}
+
+/* Dark shades of the colours of the towers. */
+uint32_t scene_base_color_of(TowerKind kind)
+{
+    static const uint32_t colors[TOWER_KINDS] = {[TOWER_GUN] = 0x8C7C50FF,
+                                                 [TOWER_MORTAR] = 0x94563AFF,
+                                                 [TOWER_PRISM] = 0x2E8898FF,
+                                                 [TOWER_BELL] = 0x5A66B0FF};
+    return colors[kind];
 }
 
 static void draw_shape(Scene *scene, Sprite sprite, const quern_world2 *spot, const Shape *shape,
@@ -112,7 +116,8 @@ static void draw_layer(quern_context *context, const quern_view *view, uint32_t 
         const bool is_turret = quern_view_has(view, TOWER_TURRET);
         const bool is_stunned = is_turret && !quern_view_is_enabled(view, TOWER_TURRET, i);
         if (layer == 0) draw_shadow(scene, &spots[i], &shapes[i]);
-        const uint32_t color = towers != NULL ? base_colors[towers[i].kind] : shapes[i].color;
+        const uint32_t color =
+            towers != NULL ? scene_base_color_of((TowerKind)towers[i].kind) : shapes[i].color;
         draw_shape(scene, sprite, &spots[i], &shapes[i], is_stunned ? 0x6A4A8CFF : color);
         if (is_stunned)
             canvas_sprite(scene->canvas, SPRITE_RING, spots[i].m[0][2] * scene->scale,

@@ -120,7 +120,7 @@ static Texel runner_texel(float x, float y)
 {
     const float side = fabsf(y) * 0.91f + (x - 0.95f) * 0.42f,
                 back = (-0.35f - x - fabsf(y) * 0.75f) * 0.8f;
-    return figure_texel(fmaxf(side, back), x, 0.22f);
+    return figure_texel(fmaxf(side, back), x, 0.15f);
 }
 
 /* A square with a belt and two eyes. */

@@ -163,7 +163,7 @@ typedef struct EnemyLook {
 
 static const EnemyLook enemy_looks[ENEMY_KINDS] = {
     [ENEMY_MITE] = {SPRITE_MITE, 0.62f, 0xFF7848FF, false},
-    [ENEMY_RUNNER] = {SPRITE_RUNNER, 1.05f, 0xF7CE46FF, false},
+    [ENEMY_RUNNER] = {SPRITE_RUNNER, 1.15f, 0xF7CE46FF, false},
     [ENEMY_BRUTE] = {SPRITE_BRUTE, 1.5f, 0xD777B0FF, true},
     [ENEMY_WITCH] = {SPRITE_WITCH, 1.75f, 0xE6DAFFFF, true},
     [ENEMY_GIANT] = {SPRITE_GIANT, 3.4f, 0xE03C50FF, true},

@@ -227,6 +227,18 @@ static void draw_hint(const Hud *hud, Scene *scene)
     font_print(scene->canvas, middle, -30, 13, ALIGN_CENTER, ink, "%s: %s", rules->name, rules->about);
 }
 
+/* Draws what the level tells the player now, if it does. */
+static void draw_lesson(Scene *scene)
+{
+    const Level *level = &scene->game->level;
+    const uint32_t wave = game_state(scene->game)->wave;
+    if (wave >= level->hint_count) return;
+    const float size = 15, half = font_width(scene->canvas, size, level->hints[wave]) / 2 + 18;
+    canvas_box(scene->canvas, -half, 16, half * 2, size + 26, panel);
+    canvas_box(scene->canvas, -half, 16, half * 2, 2, gold);
+    font_draw(scene->canvas, 0, 29, size, ALIGN_CENTER, ink, level->hints[wave]);
+}
+
 static void draw_notices(const Hud *hud, Scene *scene)
 {
     const Layout *layout = &scene->layout;
@@ -236,6 +248,8 @@ static void draw_notices(const Hud *hud, Scene *scene)
         font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, gold, "Time runs back");
     else if (hud->is_paused)
         font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, ink, "Paused");
+    else
+        draw_lesson(scene);
     if (hud->notice == NULL || hud->notice_seconds <= 0) return;
     const float size = 15, half = font_width(scene->canvas, size, hud->notice) / 2 + 14;
     const float part = fminf(hud->notice_seconds, 1);

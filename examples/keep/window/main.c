@@ -29,7 +29,9 @@ static _Noreturn void fail_by_sdl(const char *what)
 static void load(Play *play, const Options *options)
 {
     char message[MESSAGE_BYTES];
-    if (!level_load(&play->level, options->level, message, sizeof message)) fail(message);
+    if (!level_load(&play->level, options->level, message, sizeof message) ||
+        !level_load(&play->lesson, KEEP_LEVELS "/lesson.json", message, sizeof message))
+        fail(message);
     if (options->input != NULL && !inputs_load(&play->recorded, options->input, message, sizeof message))
         fail(message);
 }

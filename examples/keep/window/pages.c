@@ -21,6 +21,7 @@ enum { ENTRIES_MAX = 4, BUTTON_WIDTH = 224, BUTTON_HEIGHT = 56, BUTTON_GAP = 16,
 
 /* The entries of each page; the list ends with CHOICE_NONE. */
 static const Entry title_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_SPACE, "Begin", "Space"},
+                                                     {CHOICE_LESSON, SDLK_l, "Lesson", "L"},
                                                      {CHOICE_LEAVE, SDLK_ESCAPE, "Leave", "Esc"}};
 static const Entry menu_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_ESCAPE, "Go on", "Esc"},
                                                     {CHOICE_NEW_GAME, SDLK_n, "New game", "N"},

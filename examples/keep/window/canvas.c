@@ -262,9 +262,10 @@ static void place_corners(Canvas *canvas)
 {
     for (int i = 0; i < CANVAS_LEVELS * SPRITE_COUNT * 4; i++) {
         const int level = i / 4 / SPRITE_COUNT, sprite = i / 4 % SPRITE_COUNT, cell = CELL >> level;
-        const float x =
-            (float)(sprite % CELLS_ACROSS * cell + level_left(level)) + (i & 1 ? (float)cell - 0.5f : 0.5f);
-        const float y = (float)(sprite / CELLS_ACROSS * cell) + (i & 2 ? (float)cell - 0.5f : 0.5f);
+        const int left = level_left(level) + sprite % CELLS_ACROSS * cell,
+                  top = sprite / CELLS_ACROSS * cell;
+        const float x = (float)left + (i & 1 ? (float)cell - 0.5f : 0.5f);
+        const float y = (float)top + (i & 2 ? (float)cell - 0.5f : 0.5f);
         canvas->corners[level][sprite][i % 4] = (SDL_FPoint){x / SHEET_WIDTH, y / SHEET_HEIGHT};
     }
 }

@@ -50,8 +50,8 @@ static SDL_FRect entry_box(const Hud *hud, uint32_t i)
     const float step = BUTTON_WIDTH + BUTTON_GAP;
     const float whole = step * (float)count_entries(entries_of(hud)) - BUTTON_GAP;
     const bool is_title = hud->page == PAGE_TITLE;
-    return (SDL_FRect){(is_title ? TITLE_LEFT : (PAGE_WIDTH - whole) / 2) + step * (float)i,
-                       PAGE_HEIGHT - (is_title ? 80 : 110), BUTTON_WIDTH, BUTTON_HEIGHT};
+    return (SDL_FRect){(is_title ? (float)TITLE_LEFT : (PAGE_WIDTH - whole) / 2) + step * (float)i,
+                       PAGE_HEIGHT - (is_title ? 80.0f : 110.0f), BUTTON_WIDTH, BUTTON_HEIGHT};
 }
 
 bool pages_are_up(const Hud *hud, const Keep *keep)

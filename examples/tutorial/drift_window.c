@@ -4,35 +4,90 @@
 #include "game.h"
 
 #include <SDL2/SDL.h>
+#include <math.h>
+#include <quern/kit/random.h>
 #include <stdio.h>
 
-enum { CELL = 20, KEPT_FRAMES = 600 };
+enum { CELL = 20, FINE = 2, KEPT_FRAMES = 600, CORNERS = 8, STARS = 240 };
 
-static void draw_cell(SDL_Renderer *renderer, int x, int y, char symbol)
+/* A shape: a colour, the light that it throws, and its distances from the middle to the rim, in cells: up, to the right
+ * and up, and so on. */
+typedef struct Shape {
+    char symbol;
+    SDL_Color color;
+    SDL_FPoint light;
+    float light_y;
+    float rim[CORNERS];
+} Shape;
+
+static const Shape shapes[] = {
+    {'O', {186, 168, 150, 255}, {0, 0}, 0, {.95f, .8f, .9f, .75f, .95f, .8f, .85f, .7f}},
+    {'*', {255, 205, 70, 255}, {1.1f, 1.1f}, 0, {.55f, .35f, .45f, .35f, .55f, .35f, .45f, .35f}},
+    {'|', {150, 230, 255, 255}, {.5f, 2.2f}, 1.2f, {.6f, .22f, .15f, .22f, .6f, .22f, .15f, .22f}},
+    {'A', {130, 255, 150, 255}, {.8f, 1.6f}, 1.2f, {1.2f, .38f, .45f, 1.2f, .4f, 1.2f, .45f, .38f}},
+};
+static const Shape disc = {.rim = {1, 1, 1, 1, 1, 1, 1, 1}};
+
+/* Draws triangles from the middle of a shape to its sides, from one colour to another at the rim. */
+static void draw_fan(SDL_Renderer *renderer, const Shape *shape, SDL_FPoint at, SDL_FPoint size,
+                     float angle, SDL_Color middle, SDL_Color rim)
 {
-    static const struct {
-        char symbol;
-        Uint8 red, green, blue;
-    } colours[] = {{'O', 150, 140, 130}, {'*', 240, 200, 60}, {'|', 120, 220, 255}, {'A', 120, 255, 120}};
-    for (size_t i = 0; i < sizeof colours / sizeof colours[0]; i++) {
-        if (colours[i].symbol != symbol) continue;
-        const int margin = symbol == '|' ? CELL / 3 : 2;
-        SDL_SetRenderDrawColor(renderer, colours[i].red, colours[i].green, colours[i].blue, 255);
-        SDL_RenderFillRect(renderer,
-                           &(SDL_Rect){x * CELL + margin, y * CELL + 2, CELL - 2 * margin, CELL - 4});
+    SDL_Vertex corners[CORNERS * 3];
+    for (int i = 0; i < CORNERS * 3; i++) {
+        const int corner = (i / 3 + i % 3) % CORNERS;
+        const float turn = angle + 6.2831853f * (float)corner / CORNERS;
+        const float far = i % 3 == 2 ? 0 : shape->rim[corner] * CELL * FINE;
+        const SDL_FPoint point = {at.x * CELL * FINE + sinf(turn) * far * size.x,
+                                  at.y * CELL * FINE - cosf(turn) * far * size.y};
+        corners[i] = (SDL_Vertex){point, i % 3 == 2 ? middle : rim, {0, 0}};
+    }
+    (void)SDL_RenderGeometry(renderer, NULL, corners, CORNERS * 3, NULL, 0);
+}
+
+/* Draws a shape as a thick line around a dark middle, with its light. Rocks turn as they drift. */
+static void draw_shape(SDL_Renderer *renderer, const Shape *shape, SDL_FPoint at, float angle)
+{
+    const SDL_Color line = shape->color, beam = {line.r, line.g, line.b, 130},
+                    none = {line.r, line.g, line.b, 0};
+    const SDL_Color fill = {line.r / 4, line.g / 4, line.b / 4, 255};
+    draw_fan(renderer, &disc, (SDL_FPoint){at.x, at.y + shape->light_y}, shape->light, 0, beam, none);
+    draw_fan(renderer, shape, at, (SDL_FPoint){1, 1}, angle, line, line);
+    draw_fan(renderer, shape, at, (SDL_FPoint){.68f, .68f}, angle, line, fill);
+}
+
+static void draw_stars(SDL_Renderer *renderer)
+{
+    for (uint64_t i = 0; i < STARS; i++) {
+        const uint64_t bits = quern_random(2, i);
+        const SDL_FPoint at = {WIDTH * quern_random_unit(bits),
+                               HEIGHT * quern_random_unit(quern_random(bits, 1))};
+        const float size = 0.04f + 0.06f * quern_random_unit(quern_random(bits, 2));
+        const SDL_Color color = {150, 165, 220, (Uint8)(size * 1800)};
+        draw_fan(renderer, &disc, at, (SDL_FPoint){size, size}, 0, color, color);
     }
 }
 
+/* Draws the game into a texture of twice the size of the window and shrinks it, so that its lines are smooth. */
 static void draw(SDL_Renderer *renderer, const Game *game)
 {
-    char field[HEIGHT][WIDTH + 1];
-    game_draw(game, field);
-    SDL_SetRenderDrawColor(renderer, 10, 10, 30, 255);
+    SDL_Texture *picture = SDL_GetRenderTarget(renderer);
+    quern_query_iterator it = quern_query_iterate(game->glyphs);
+    SDL_SetRenderDrawColor(renderer, 9, 10, 26, 255);
     SDL_RenderClear(renderer);
-    for (int y = 0; y < HEIGHT; y++)
-        for (int x = 0; x < WIDTH; x++)
-            draw_cell(renderer, x, y, field[y][x]);
+    draw_stars(renderer);
+    while (quern_query_next(&it)) {
+        const Position *positions = QUERN_COLUMN(&it.view, 0, const Position);
+        const Glyph *glyphs = QUERN_COLUMN(&it.view, 1, const Glyph);
+        for (uint32_t i = 0; i < it.view.count; i++)
+            for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
+                if (shapes[k].symbol == (char)glyphs[i].symbol)
+                    draw_shape(renderer, &shapes[k], (SDL_FPoint){positions[i].x, positions[i].y},
+                               shapes[k].symbol == 'O' ? positions[i].x : 0);
+    }
+    SDL_SetRenderTarget(renderer, NULL);
+    SDL_RenderCopy(renderer, picture, NULL, NULL);
     SDL_RenderPresent(renderer);
+    SDL_SetRenderTarget(renderer, picture);
 }
 
 /* Reads the keyboard into the resource. Returns false when the player quits. */
@@ -83,6 +138,11 @@ int main(int argc, char **argv)
         return 1;
     }
     (void)SDL_RenderSetVSync(renderer, 1);
+    (void)SDL_SetRenderDrawBlendMode(renderer, SDL_BLENDMODE_BLEND);
+    (void)SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear");
+    SDL_SetRenderTarget(renderer,
+                        SDL_CreateTexture(renderer, SDL_PIXELFORMAT_ARGB8888, SDL_TEXTUREACCESS_TARGET,
+                                          WIDTH * CELL * FINE, HEIGHT * CELL * FINE));
     QUERN_MUST(quern_jobs_create(NULL, &jobs));
     game_open(&game, 0);
     game_populate(&game, 30);

@@ -38,6 +38,7 @@ bad_level()
 refused 'none.json: cannot be opened: ' "$@" --level "$folder/none.json"
 bad_level '5s/,//' 'level.json: line 6 is no JSON' "$@"
 bad_level '$d' 'level.json: line [0-9]* is no JSON' "$@"
+bad_level '1s/{/{"hints": ["a", 7],/' 'hints\[1\] must be a string of at most 95 bytes' "$@"
 bad_level 's/"title": "[^"]*"/"title": 7/' 'level.title must be a string of 1 to 31 bytes' "$@"
 bad_level 's/"width": 24/"width": "wide"/' 'level.width must be a number from 16 to 256' "$@"
 bad_level 's/"lives": 12/"lives": 1.5/' 'level.lives must be a whole number' "$@"

@@ -143,9 +143,17 @@ static void read_tower(Reader *reader, Level *level, const cJSON *item, uint32_t
     level->towers[i].at = read_point(reader, level, cJSON_GetObjectItemCaseSensitive(item, "at"), where);
 }
 
+static void read_hint(Reader *reader, Level *level, const cJSON *item, uint32_t i)
+{
+    if (cJSON_IsString(item) && strlen(item->valuestring) < LEVEL_HINT_BYTES)
+        snprintf(level->hints[i], LEVEL_HINT_BYTES, "%s", item->valuestring);
+    else
+        set_error(reader, "hints[%u] must be a string of at most %d bytes", i, LEVEL_HINT_BYTES - 1);
+}
+
 static void read_level(Reader *reader, Level *level, const cJSON *root)
 {
-    const cJSON *roads, *waves, *towers;
+    const cJSON *roads, *waves, *towers, *hints;
     read_name(reader, root, "level", "title", level->title);
     level->width = read_number(reader, root, "level", "width", 16, 256);
     level->height = read_number(reader, root, "level", "height", 16, 256);
@@ -162,6 +170,10 @@ static void read_level(Reader *reader, Level *level, const cJSON *root)
     level->tower_count = read_list(reader, root, "level", "towers", 0, LEVEL_TOWERS_MAX, &towers);
     for (uint32_t i = 0; i < level->tower_count && !reader->failed; i++)
         read_tower(reader, level, cJSON_GetArrayItem(towers, (int)i), i);
+    if (!cJSON_HasObjectItem(root, "hints")) return;
+    level->hint_count = read_list(reader, root, "level", "hints", 1, LEVEL_WAVES_MAX + 1, &hints);
+    for (uint32_t i = 0; i < level->hint_count && !reader->failed; i++)
+        read_hint(reader, level, cJSON_GetArrayItem(hints, (int)i), i);
 }
 
 /* -------------------------------------------------------------------------------------------- file */

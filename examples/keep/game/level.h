@@ -14,6 +14,7 @@
 
 enum {
     LEVEL_NAME_BYTES = 32,
+    LEVEL_HINT_BYTES = 96,
     LEVEL_ROADS_MAX = 4,
     LEVEL_POINTS_MAX = 32,
     LEVEL_WAVES_MAX = 32,
@@ -57,6 +58,9 @@ typedef struct Level {
     LevelRoad roads[LEVEL_ROADS_MAX];
     LevelWave waves[LEVEL_WAVES_MAX];
     LevelTower towers[LEVEL_TOWERS_MAX];
+    uint32_t hint_count; /* 0 in levels without hints */
+    char hints[LEVEL_WAVES_MAX + 1]
+              [LEVEL_HINT_BYTES]; /* texts for the player: before the first wave, during it, ... */
 } Level;
 
 /* Reads a level. Returns false on failure; message then has the file, the position and the fault. */

@@ -5,7 +5,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 5 };
+/* The sprites are in the texture in several sizes, each half as large as the one before and to its right, so that a
+ * small sprite is sampled from a small cell and keeps its outline. */
+enum {
+    CELL = 128,
+    CELLS_ACROSS = 4,
+    CELLS_DOWN = 5,
+    SHEET_WIDTH = CELL * CELLS_ACROSS * 2,
+    SHEET_HEIGHT = CELL * CELLS_DOWN
+};
+
+static int level_left(int level)
+{
+    return SHEET_WIDTH - (SHEET_WIDTH >> level);
+}
 
 /* ------------------------------------------------------------------------------------------- sprites */
 
@@ -52,46 +65,92 @@ static float clover(float x, float y)
     return hypotf(u - 0.46f, v) + 0.46f;
 }
 
-/* Returns a slab with a light rim. distance: from the centre, 0.92 at the outline. */
+/* Returns the brightness of a body with a dark outline. distance: to the outer edge, negative inside; width: of the
+ * outline. */
+static float outlined(float light, float distance, float width)
+{
+    const float ink = clamp01(1 + (distance + width) / (0.35f * width));
+    return light + (0.07f - light) * ink;
+}
+
+/* Returns a slab with a light rim. distance: from the centre, 0.96 at the outer edge. */
 static Texel slab_texel(float distance, float x, float y)
 {
-    const float rim = clamp01((distance - 0.68f) * 12) * clamp01((0.92f - distance) * 12);
-    return (Texel){0.62f + 0.5f * rim - 0.16f * y * rim - 0.1f * (x + y), edge(distance - 0.92f)};
+    const float rim = clamp01((distance - 0.62f) * 12);
+    return (Texel){outlined(0.5f + 0.5f * rim - 0.16f * y * rim - 0.1f * (x + y), distance - 0.96f, 0.12f),
+                   edge(distance - 0.96f)};
 }
 
 static Texel knob_texel(float x, float y)
 {
     const float far = hypotf(x, y), lit = clamp01(1 - hypotf(x + 0.35f, y + 0.4f));
-    return (Texel){0.55f + 0.55f * lit - 0.25f * clamp01((far - 0.72f) * 6), edge(far - 0.92f)};
+    return (Texel){outlined(0.62f + 0.5f * lit, far - 0.95f, 0.16f), edge(far - 0.95f)};
 }
 
 static Texel bar_texel(float x, float y)
 {
-    const float dx = fmaxf(fabsf(x) - 0.62f, 0), dy = fmaxf(fabsf(y) - 0.5f, 0);
-    const float band = clamp01((x - 0.5f) * 20) * clamp01((0.85f - x) * 20);
-    return (Texel){0.95f - 0.55f * fabsf(y + 0.25f) - 0.25f * band, edge(hypotf(dx, dy) - 0.3f)};
+    const float dx = fmaxf(fabsf(x) - 0.7f, 0), dy = fmaxf(fabsf(y) - 0.6f, 0), far = hypotf(dx, dy) - 0.3f;
+    return (Texel){outlined(1 - 0.3f * clamp01(y), fmaxf(fabsf(x) - 1, fabsf(y) - 0.95f), 0.22f),
+                   edge(far)};
 }
 
 static Texel crystal_texel(float x, float y)
 {
-    const float far = fabsf(x) + fabsf(y), facet = x > 0 ? (y < 0 ? 1.0f : 0.75f) : (y < 0 ? 0.85f : 0.55f);
-    return (Texel){facet + 0.3f * clamp01(1 - 3 * far), edge((far - 0.92f) * 0.7f)};
+    const float far = fabsf(x) + fabsf(y), facet = x > 0 ? (y < 0 ? 1.0f : 0.8f) : (y < 0 ? 0.9f : 0.62f);
+    return (Texel){outlined(facet + 0.3f * clamp01(1 - 3 * far), far - 0.95f, 0.2f),
+                   edge((far - 0.95f) * 0.7f)};
 }
 
-/* Returns a drop with a round front and a pointed back, with a dark rim and light on top. */
-static Texel bug_texel(float x, float y)
+/* ------------------------------------------------------------------------------------------- enemies */
+
+/* Returns a figure that is lighter in front. distance: to the outer edge; width: of its outline. */
+static Texel figure_texel(float distance, float x, float width)
 {
-    const float half = x > 0 ? 0.62f : 0.62f * (1 - 0.72f * x * x);
-    const float far = hypotf(x * 0.98f, y / fmaxf(half, 0.05f));
-    const float eyes = clamp01((0.14f - hypotf(x - 0.5f, fabsf(y) - 0.26f)) * 20);
-    return (Texel){1 - 0.55f * clamp01((far - 0.55f) * 2.4f) + 0.5f * eyes, edge((far - 0.9f) * half)};
+    return (Texel){outlined(0.88f + 0.16f * x, distance, width), edge(distance)};
 }
 
-static Texel spiky_texel(float x, float y)
+/* An egg. */
+static Texel mite_texel(float x, float y)
 {
-    const float far = hypotf(x, y), spike = 0.74f + 0.18f * cosf(9 * atan2f(y, x));
-    const float core = clamp01((0.3f - far) * 8);
-    return (Texel){0.95f - 0.6f * clamp01((far - 0.35f) * 2) + 0.4f * core, edge((far - spike) * 0.7f)};
+    return figure_texel(hypotf(x, y * 1.2f) - 0.95f, x, 0.16f);
+}
+
+/* A dart with a notch in its back. */
+static Texel runner_texel(float x, float y)
+{
+    const float side = fabsf(y) * 0.91f + (x - 0.95f) * 0.42f,
+                back = (-0.35f - x - fabsf(y) * 0.75f) * 0.8f;
+    return figure_texel(fmaxf(side, back), x, 0.15f);
+}
+
+/* A square with a belt and two eyes. */
+static Texel brute_texel(float x, float y)
+{
+    const float dx = fmaxf(fabsf(x) - 0.55f, 0), dy = fmaxf(fabsf(y) - 0.5f, 0);
+    Texel texel = figure_texel(hypotf(dx, dy) - 0.38f, x, 0.15f);
+    const float eyes = clamp01((0.17f - hypotf(x - 0.42f, fabsf(y) - 0.32f)) * 16);
+    texel.light *= (1 - 0.5f * clamp01((0.14f - fabsf(x + 0.25f)) * 22)) * (1 - 0.9f * eyes);
+    return texel;
+}
+
+/* A star with four points around a light. */
+static Texel witch_texel(float x, float y)
+{
+    const float u = fabsf(x), v = fabsf(y), far = sqrtf(u * u + v * v), least = fminf(u, v),
+                most = fmaxf(u, v);
+    Texel texel = figure_texel(fmaxf((most - 0.97f) * 0.34f + least * 0.9f, far - 0.97f), x, 0.14f);
+    texel.light += 0.5f * clamp01((0.24f - far) * 8);
+    return texel;
+}
+
+/* Nine spikes, a core and two eyes. */
+static Texel giant_texel(float x, float y)
+{
+    const float far = hypotf(x, y), spike = 0.82f + 0.15f * cosf(9 * atan2f(y, x));
+    Texel texel = figure_texel((far - spike) * 0.7f, x, 0.1f);
+    const float eyes = clamp01((0.1f - hypotf(x - 0.36f, fabsf(y) - 0.22f)) * 20);
+    texel.light = texel.light * (1 - 0.5f * clamp01(1.5f - fabsf(far - 0.56f) * 26)) + eyes;
+    return texel;
 }
 
 static Texel texel_of(Sprite sprite, float x, float y)
@@ -119,10 +178,16 @@ static Texel texel_of(Sprite sprite, float x, float y)
         return bar_texel(x, y);
     case SPRITE_CRYSTAL:
         return crystal_texel(x, y);
-    case SPRITE_BUG:
-        return bug_texel(x, y);
-    case SPRITE_SPIKY:
-        return spiky_texel(x, y);
+    case SPRITE_MITE:
+        return mite_texel(x, y);
+    case SPRITE_RUNNER:
+        return runner_texel(x, y);
+    case SPRITE_BRUTE:
+        return brute_texel(x, y);
+    case SPRITE_WITCH:
+        return witch_texel(x, y);
+    case SPRITE_GIANT:
+        return giant_texel(x, y);
     case SPRITE_PLATE:
         return slab_texel(plate(x, y), x, y);
     case SPRITE_DRUM:
@@ -146,17 +211,41 @@ static void paint_cell(uint32_t *pixels, Sprite sprite)
                 texel_of(sprite, ((float)x + 0.5f) / half - 1, ((float)y + 0.5f) / half - 1);
             const uint32_t light = (uint32_t)(255 * clamp01(texel.light));
             const uint32_t alpha = (uint32_t)(255 * clamp01(texel.alpha));
-            pixels[(top + y) * CELL * CELLS_ACROSS + left + x] =
-                light << 24 | light << 16 | light << 8 | alpha;
+            pixels[(top + y) * SHEET_WIDTH + left + x] = light << 24 | light << 16 | light << 8 | alpha;
+        }
+}
+
+/* Returns the mean of four texels; their brightness counts by their opacity. */
+static uint32_t mean_texel(const uint32_t *upper, const uint32_t *lower)
+{
+    const uint32_t texels[4] = {upper[0], upper[1], lower[0], lower[1]};
+    uint32_t light = 0, alpha = 0;
+    for (int i = 0; i < 4; i++) {
+        light += (texels[i] >> 24) * (texels[i] & 0xFF);
+        alpha += texels[i] & 0xFF;
+    }
+    light = alpha > 0 ? light / alpha : 255;
+    return light << 24 | light << 16 | light << 8 | (alpha + 2) / 4;
+}
+
+static void shrink_level(uint32_t *pixels, int level)
+{
+    const int from = level_left(level - 1), left = level_left(level);
+    for (int y = 0; y < SHEET_HEIGHT >> level; y++)
+        for (int x = 0; x < (CELL * CELLS_ACROSS) >> level; x++) {
+            const uint32_t *upper = &pixels[2 * y * SHEET_WIDTH + from + 2 * x];
+            pixels[y * SHEET_WIDTH + left + x] = mean_texel(upper, upper + SHEET_WIDTH);
         }
 }
 
 static SDL_Texture *make_sprites(SDL_Renderer *renderer)
 {
-    static uint32_t pixels[CELL * CELLS_ACROSS * CELL * CELLS_DOWN];
-    const int width = CELL * CELLS_ACROSS, height = CELL * CELLS_DOWN;
+    static uint32_t pixels[SHEET_WIDTH * SHEET_HEIGHT];
+    const int width = SHEET_WIDTH, height = SHEET_HEIGHT;
     for (uint32_t sprite = 0; sprite < SPRITE_COUNT; sprite++)
         paint_cell(pixels, (Sprite)sprite);
+    for (int level = 1; level < CANVAS_LEVELS; level++)
+        shrink_level(pixels, level);
     SDL_Texture *texture =
         SDL_CreateTexture(renderer, SDL_PIXELFORMAT_RGBA8888, SDL_TEXTUREACCESS_STATIC, width, height);
     if (texture == NULL) return NULL;
@@ -171,11 +260,13 @@ static SDL_Texture *make_sprites(SDL_Renderer *renderer)
  * that filtering does not blend in adjacent sprites. */
 static void place_corners(Canvas *canvas)
 {
-    const float in = 0.5f / CELL;
-    for (int i = 0; i < SPRITE_COUNT * 4; i++) {
-        const int sprite = i / 4, column = sprite % CELLS_ACROSS, row = sprite / CELLS_ACROSS;
-        const float x = (float)column + (i & 1 ? 1 - in : in), y = (float)row + (i & 2 ? 1 - in : in);
-        canvas->corners[sprite][i % 4] = (SDL_FPoint){x / CELLS_ACROSS, y / CELLS_DOWN};
+    for (int i = 0; i < CANVAS_LEVELS * SPRITE_COUNT * 4; i++) {
+        const int level = i / 4 / SPRITE_COUNT, sprite = i / 4 % SPRITE_COUNT, cell = CELL >> level;
+        const int left = level_left(level) + sprite % CELLS_ACROSS * cell,
+                  top = sprite / CELLS_ACROSS * cell;
+        const float x = (float)left + (i & 1 ? (float)cell - 0.5f : 0.5f);
+        const float y = (float)top + (i & 2 ? (float)cell - 0.5f : 0.5f);
+        canvas->corners[level][sprite][i % 4] = (SDL_FPoint){x / SHEET_WIDTH, y / SHEET_HEIGHT};
     }
 }
 
@@ -188,7 +279,7 @@ bool canvas_create(Canvas *canvas, SDL_Renderer *renderer)
     for (int i = 0; i < CANVAS_QUADS * 6; i++)
         canvas->indices[i] = i / 6 * 4 + corners[i % 6];
     place_corners(canvas);
-    canvas->sprites = make_sprites(renderer);
+    canvas->sprites = canvas->texture = make_sprites(renderer);
     return canvas->sprites != NULL;
 }
 
@@ -244,8 +335,8 @@ void canvas_flush(Canvas *canvas)
 {
     if (canvas->quad_count == 0) return;
     const uint64_t start = SDL_GetPerformanceCounter();
-    SDL_SetTextureBlendMode(canvas->sprites, canvas->blend);
-    SDL_RenderGeometry(canvas->renderer, canvas->sprites, canvas->vertices, (int)canvas->quad_count * 4,
+    SDL_SetTextureBlendMode(canvas->texture, canvas->blend);
+    SDL_RenderGeometry(canvas->renderer, canvas->texture, canvas->vertices, (int)canvas->quad_count * 4,
                        canvas->indices, (int)canvas->quad_count * 6);
     count_call(canvas, start);
     canvas->drawn_count += canvas->quad_count;
@@ -268,23 +359,52 @@ void canvas_blend(Canvas *canvas, SDL_BlendMode blend)
 
 /* ------------------------------------------------------------------------------------------------ quads */
 
-/* Adds a quad. (ax, ay) and (bx, by) lead from the centre to the right and to the lower side. */
+/* Adds a quad of a texture. Position, sides and colour: centre and half sides in pixels. */
+static void add_pixels(Canvas *canvas, SDL_Texture *texture, const SDL_FPoint from[4], SDL_FPoint at,
+                       SDL_FPoint a, SDL_FPoint b, uint32_t color)
+{
+    if (canvas->quad_count == CANVAS_QUADS || texture != canvas->texture) canvas_flush(canvas);
+    canvas->texture = texture;
+    SDL_Vertex *corners = &canvas->vertices[(size_t)canvas->quad_count++ * 4];
+    const SDL_Color shade = {(uint8_t)(color >> 24), (uint8_t)(color >> 16), (uint8_t)(color >> 8),
+                             (uint8_t)color};
+    corners[0] = (SDL_Vertex){{at.x - a.x - b.x, at.y - a.y - b.y}, shade, from[0]};
+    corners[1] = (SDL_Vertex){{at.x + a.x - b.x, at.y + a.y - b.y}, shade, from[1]};
+    corners[2] = (SDL_Vertex){{at.x - a.x + b.x, at.y - a.y + b.y}, shade, from[2]};
+    corners[3] = (SDL_Vertex){{at.x + a.x + b.x, at.y + a.y + b.y}, shade, from[3]};
+}
+
+/* Returns the smallest size of the sprites that has enough texels for a size in pixels. */
+static int level_of(float size)
+{
+    int level = 0;
+    while (level + 1 < CANVAS_LEVELS && (float)(CELL >> (level + 1)) >= size * 0.9f)
+        level++;
+    return level;
+}
+
+/* Adds a sprite. (ax, ay) and (bx, by) lead from the centre to the right and to the lower side. */
 static void add_quad(Canvas *canvas, Sprite sprite, float x, float y, float ax, float ay, float bx,
                      float by, uint32_t color)
 {
-    if (canvas->quad_count == CANVAS_QUADS) canvas_flush(canvas);
-    SDL_Vertex *corners = &canvas->vertices[(size_t)canvas->quad_count++ * 4];
-    const SDL_FPoint *from = canvas->corners[sprite];
     const Frame frame = canvas->frame;
-    const SDL_Color shade = {(uint8_t)(color >> 24), (uint8_t)(color >> 16), (uint8_t)(color >> 8),
-                             (uint8_t)color};
-    x = frame.left + x * frame.scale;
-    y = frame.top + y * frame.scale;
-    ax *= frame.scale, ay *= frame.scale, bx *= frame.scale, by *= frame.scale;
-    corners[0] = (SDL_Vertex){{x - ax - bx, y - ay - by}, shade, from[0]};
-    corners[1] = (SDL_Vertex){{x + ax - bx, y + ay - by}, shade, from[1]};
-    corners[2] = (SDL_Vertex){{x - ax + bx, y - ay + by}, shade, from[2]};
-    corners[3] = (SDL_Vertex){{x + ax + bx, y + ay + by}, shade, from[3]};
+    const SDL_FPoint a = {ax * frame.scale, ay * frame.scale}, b = {bx * frame.scale, by * frame.scale};
+    const float across = 2 * (fabsf(b.x) + fabsf(b.y)), along = 2 * (fabsf(a.x) + fabsf(a.y));
+    const bool is_line = sprite == SPRITE_LINE || sprite == SPRITE_STROKE;
+    add_pixels(canvas, canvas->sprites,
+               canvas->corners[level_of(is_line ? across : fmaxf(across, along))][sprite],
+               (SDL_FPoint){frame.left + x * frame.scale, frame.top + y * frame.scale}, a, b, color);
+}
+
+void canvas_glyph(Canvas *canvas, SDL_Texture *texture, SDL_FRect part, SDL_FRect pixels, uint32_t color)
+{
+    const SDL_FPoint from[4] = {{part.x, part.y},
+                                {part.x + part.w, part.y},
+                                {part.x, part.y + part.h},
+                                {part.x + part.w, part.y + part.h}};
+    const SDL_FPoint half = {pixels.w / 2, pixels.h / 2};
+    add_pixels(canvas, texture, from, (SDL_FPoint){pixels.x + half.x, pixels.y + half.y},
+               (SDL_FPoint){half.x, 0}, (SDL_FPoint){0, half.y}, color);
 }
 
 void canvas_turned(Canvas *canvas, Sprite sprite, float x, float y, float along_x, float along_y,

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CANVAS_QUADS = 16384 };
+enum { CANVAS_QUADS = 16384, CANVAS_LEVELS = 4 /* sizes of the sprites in the texture */ };
 
 /* A coordinate system: position of (0, 0) and length of 1, in pixels. */
 typedef struct Frame {
@@ -32,8 +32,11 @@ typedef enum Sprite {
     SPRITE_KNOB,
     SPRITE_BAR,
     SPRITE_CRYSTAL,
-    SPRITE_BUG,
-    SPRITE_SPIKY,
+    SPRITE_MITE, /* the five kinds of enemies */
+    SPRITE_RUNNER,
+    SPRITE_BRUTE,
+    SPRITE_WITCH,
+    SPRITE_GIANT,
     SPRITE_PLATE, /* the bases of the four kinds of towers */
     SPRITE_DRUM,
     SPRITE_WEDGE,
@@ -44,12 +47,14 @@ typedef enum Sprite {
 typedef struct Canvas {
     SDL_Renderer *renderer;
     SDL_Texture *sprites;
+    SDL_Texture *texture; /* texture of the batch: sprites, or letters */
+    struct Font *font;    /* letters (font.h) */
     SDL_BlendMode blend;
     Frame frame;                      /* frame of the current drawing */
     uint32_t quad_count, drawn_count; /* quads in the batch, and in the whole picture */
     uint32_t call_count;              /* calls of SDL in this picture */
     uint64_t call_ticks;              /* duration of these calls, by the clock of SDL */
-    SDL_FPoint corners[SPRITE_COUNT][4];
+    SDL_FPoint corners[CANVAS_LEVELS][SPRITE_COUNT][4];
     SDL_Vertex vertices[CANVAS_QUADS * 4];
     int indices[CANVAS_QUADS * 6];
 } Canvas;
@@ -85,6 +90,9 @@ void canvas_turned(Canvas *canvas, Sprite sprite, float x, float y, float along_
 /* Draws a sprite around (x, y), not rotated. */
 void canvas_sprite(Canvas *canvas, Sprite sprite, float x, float y, float width, float height,
                    uint32_t color);
+
+/* Draws a part of a texture, in fractions of its size, at a rectangle in pixels. */
+void canvas_glyph(Canvas *canvas, SDL_Texture *texture, SDL_FRect part, SDL_FRect pixels, uint32_t color);
 
 /* Draws a rectangle with its left upper corner at (x, y). */
 void canvas_box(Canvas *canvas, float x, float y, float width, float height, uint32_t color);

@@ -15,8 +15,8 @@ typedef struct Color {
     float r, g, b;
 } Color;
 
-static const Color meadow_dark = {11, 30, 34}, meadow_light = {24, 58, 48}, moss = {44, 74, 46};
-static const Color road_dark = {58, 47, 46}, road_light = {98, 80, 66}, road_rim = {20, 20, 26};
+static const Color meadow_dark = {20, 46, 48}, meadow_light = {34, 72, 60}, moss = {52, 88, 60};
+static const Color road_dark = {96, 84, 74}, road_light = {132, 116, 98}, road_rim = {22, 28, 30};
 
 static Color mixed(Color a, Color b, float part)
 {
@@ -103,16 +103,16 @@ static Color meadow_at(float x, float y)
 {
     const float broad = clouds(x * 0.11f, y * 0.11f), fine = noise(x * 3.1f, y * 3.1f);
     const float blades = noise(x * 14, y * 5);
-    const Color grass = mixed(meadow_dark, meadow_light, (broad - 0.25f) * 1.6f + (fine - 0.5f) * 0.22f);
+    const Color grass = mixed(meadow_dark, meadow_light, (broad - 0.25f) * 1.6f + (fine - 0.5f) * 0.1f);
     return shaded(mixed(grass, moss, (clouds(x * 0.3f + 40, y * 0.3f) - 0.55f) * 2.2f),
-                  0.88f + 0.24f * blades);
+                  0.96f + 0.08f * blades);
 }
 
 static Color road_at_gap(float x, float y, float gap)
 {
     const float grain = clouds(x * 1.7f, y * 1.7f) * 0.7f + noise(x * 11, y * 11) * 0.3f;
     const float wear = fminf(-gap * 0.9f, 1); /* worn in the middle */
-    return mixed(shaded(road_dark, 0.7f + 0.5f * grain), road_light, wear * (0.35f + 0.65f * grain));
+    return mixed(shaded(road_dark, 0.85f + 0.25f * grain), road_light, wear * (0.35f + 0.65f * grain));
 }
 
 static Color ground_at(float x, float y, float gap)

@@ -75,22 +75,21 @@ static SDL_FRect draw_button(const Hud *hud, Scene *scene, HudButton button, boo
 static void draw_icon(Canvas *canvas, TowerKind kind, float x, float y, float unit)
 {
     const uint32_t color = tower_rules[kind].color;
-    canvas_sprite(canvas, scene_base_of(kind), x, y, unit * 1.8f, unit * 1.8f, 0x3C5064FF);
+    canvas_sprite(canvas, scene_base_of(kind), x, y, unit * 2, unit * 2, scene_base_color_of(kind));
     if (kind == TOWER_GUN) {
-        canvas_sprite(canvas, SPRITE_BAR, x + unit * 0.5f, y - unit * 0.22f, unit * 0.9f, unit * 0.24f,
-                      color);
-        canvas_sprite(canvas, SPRITE_BAR, x + unit * 0.5f, y + unit * 0.22f, unit * 0.9f, unit * 0.24f,
-                      color);
-        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit, unit, 0x7B8B9AFF);
+        for (int side = -1; side <= 1; side += 2)
+            canvas_sprite(canvas, SPRITE_BAR, x + unit * 0.62f, y + unit * 0.28f * (float)side, unit * 1.1f,
+                          unit * 0.3f, color);
+        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit * 1.35f, unit * 1.35f, 0x8A9CADFF);
     } else if (kind == TOWER_MORTAR) {
-        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit * 1.25f, unit * 1.25f, 0x7A6A65FF);
-        canvas_sprite(canvas, SPRITE_BAR, x + unit * 0.3f, y, unit * 0.95f, unit * 0.5f, color);
+        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit * 1.6f, unit * 1.6f, 0x8A7068FF);
+        canvas_sprite(canvas, SPRITE_BAR, x + unit * 0.37f, y, unit * 1.2f, unit * 0.62f, color);
     } else if (kind == TOWER_PRISM) {
-        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit, unit, 0x4F6B7BFF);
-        canvas_sprite(canvas, SPRITE_CRYSTAL, x + unit * 0.2f, y, unit * 0.9f, unit * 0.6f, color);
+        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit * 1.3f, unit * 1.3f, 0x557C92FF);
+        canvas_sprite(canvas, SPRITE_CRYSTAL, x + unit * 0.3f, y, unit * 1.1f, unit * 0.75f, color);
     } else {
-        canvas_sprite(canvas, SPRITE_RING, x, y, unit * 1.3f, unit * 1.3f, color);
-        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit * 0.62f, unit * 0.62f, color);
+        canvas_sprite(canvas, SPRITE_RING, x, y, unit * 1.6f, unit * 1.6f, color);
+        canvas_sprite(canvas, SPRITE_KNOB, x, y, unit * 0.8f, unit * 0.8f, color);
     }
 }
 
@@ -103,9 +102,9 @@ static void draw_tower_button(const Hud *hud, Scene *scene, TowerKind kind, bool
         draw_button(hud, scene, (HudButton)(HUD_TOWER + (int)kind), hud->chosen == (int)kind);
     const float right = box.x + box.w - (is_small ? 5.0f : 8.0f);
     draw_icon(canvas, kind, box.x + (is_small ? 17.0f : 22.0f), box.y + (is_small ? 19.0f : 31.0f),
-              is_small ? 14 : 18);
+              is_small ? 13 : 16);
     font_print(canvas, right, box.y + 9, 10, ALIGN_RIGHT, dim, "%d", (int)kind + 1);
-    if (!is_small) font_draw(canvas, right, box.y + 27, 7.5f, ALIGN_RIGHT, ink, rules->name);
+    if (!is_small) font_draw(canvas, right, box.y + 26, 9, ALIGN_RIGHT, ink, rules->name);
     font_print(canvas, right, box.y + box.h - 15, 10, ALIGN_RIGHT, is_too_expensive ? red : gold, "%d",
                (int)rules->cost);
 }
@@ -115,8 +114,8 @@ static void draw_words(const Hud *hud, Scene *scene, HudButton button, bool is_o
                        const char *text, const char *hint)
 {
     const SDL_FRect box = draw_button(hud, scene, button, is_on);
-    const float size = scene->layout.is_small ? 10 : 12, middle = box.x + box.w / 2;
-    font_draw(scene->canvas, middle, box.y + box.h * 0.3f, size, ALIGN_CENTER, color, text);
+    const float size = scene->layout.is_small ? 10 : 14, middle = box.x + box.w / 2;
+    font_draw(scene->canvas, middle, box.y + box.h * 0.27f, size, ALIGN_CENTER, color, text);
     font_draw(scene->canvas, middle, box.y + box.h * 0.68f, size * 0.75f, ALIGN_CENTER, dim, hint);
 }
 
@@ -124,20 +123,20 @@ static void draw_tower_buttons(const Hud *hud, Scene *scene, const Keep *keep)
 {
     for (uint32_t kind = 0; kind < TOWER_KINDS; kind++)
         draw_tower_button(hud, scene, (TowerKind)kind, keep->gold < tower_rules[kind].cost);
-    draw_words(hud, scene, (HudButton)(HUD_TOWER + TOWER_KINDS), hud->chosen == TOWER_KINDS, red, "SELL",
+    draw_words(hud, scene, (HudButton)(HUD_TOWER + TOWER_KINDS), hud->chosen == TOWER_KINDS, red, "Sell",
                "X");
 }
 
 static void draw_orders(const Hud *hud, Scene *scene, const Keep *keep, const Level *level)
 {
-    static const char *const speeds[] = {"", "1 X", "2 X", "3 X", "4 X"};
+    static const char *const speeds[] = {"", "1 x", "2 x", "3 x", "4 x"};
     const bool is_more = keep->wave < level->wave_count;
-    char wave[32] = "LAST WAVE";
-    if (is_more) SDL_snprintf(wave, sizeof wave, "NEXT %d S", (int)ceilf(fmaxf(keep->rest_seconds, 0)));
-    draw_words(hud, scene, HUD_WAVE, is_more && keep->rest_seconds < 5, is_more ? ink : dim, wave, "SPACE");
+    char wave[32] = "Last wave";
+    if (is_more) SDL_snprintf(wave, sizeof wave, "Next: %d s", (int)ceilf(fmaxf(keep->rest_seconds, 0)));
+    draw_words(hud, scene, HUD_WAVE, is_more && keep->rest_seconds < 5, is_more ? ink : dim, wave, "Space");
     draw_words(hud, scene, HUD_SPEED, hud->speed > 1, ink, speeds[hud->speed], "F");
-    draw_words(hud, scene, HUD_PAUSE, hud->is_paused, ink, hud->is_paused ? "GO ON" : "PAUSE", "P");
-    draw_words(hud, scene, HUD_REWIND, hud->is_rewinding, ink, "REWIND", "R");
+    draw_words(hud, scene, HUD_PAUSE, hud->is_paused, ink, hud->is_paused ? "Go on" : "Pause", "P");
+    draw_words(hud, scene, HUD_REWIND, hud->is_rewinding, ink, "Rewind", "R");
 }
 
 static void draw_stock(Scene *scene, const Keep *keep, const Level *level)
@@ -151,9 +150,9 @@ static void draw_stock(Scene *scene, const Keep *keep, const Level *level)
     font_print(canvas, left + size, top, size, ALIGN_LEFT, gold, "%d", (int)keep->gold);
     canvas_sprite(canvas, SPRITE_CRYSTAL, left, bottom + size / 2, size * 1.35f, size * 1.35f, red);
     font_print(canvas, left + size, bottom, size, ALIGN_LEFT, is_well ? ink : red, "%d", (int)keep->lives);
-    font_draw(canvas, words, top + 2, size * 0.65f, ALIGN_LEFT, dim, "SCORE");
+    font_draw(canvas, words, top + 2, size * 0.75f, ALIGN_LEFT, dim, "Score");
     font_print(canvas, numbers, top, size * 0.85f, ALIGN_LEFT, ink, "%d", (int)keep->score);
-    font_draw(canvas, words, bottom + 2, size * 0.65f, ALIGN_LEFT, dim, "WAVE");
+    font_draw(canvas, words, bottom + 2, size * 0.75f, ALIGN_LEFT, dim, "Wave");
     font_print(canvas, numbers, bottom, size * 0.85f, ALIGN_LEFT, ink, "%u / %u", keep->wave,
                level->wave_count);
 }
@@ -220,11 +219,24 @@ static void draw_hint(const Hud *hud, Scene *scene)
     if (button < HUD_TOWER || button >= (HudButton)(HUD_TOWER + TOWER_KINDS)) return;
     const TowerRules *rules = &tower_rules[button - HUD_TOWER];
     const SDL_FRect box = button_box(plan_of(&scene->layout), button);
-    const float half = 6 * (float)(SDL_strlen(rules->name) + SDL_strlen(rules->about) + 2) + 8;
-    const float middle = fmaxf(box.x + box.w / 2, half + 6);
     scene->canvas->frame = scene->layout.bar;
+    const float half = font_width(scene->canvas, 13, rules->name) / 2 +
+                       font_width(scene->canvas, 13, rules->about) / 2 + 20;
+    const float middle = fmaxf(box.x + box.w / 2, half + 6);
     canvas_box(scene->canvas, middle - half, -38, half * 2, 30, panel);
-    font_print(scene->canvas, middle, -29, 12, ALIGN_CENTER, ink, "%s: %s", rules->name, rules->about);
+    font_print(scene->canvas, middle, -30, 13, ALIGN_CENTER, ink, "%s: %s", rules->name, rules->about);
+}
+
+/* Draws what the level tells the player now, if it does. */
+static void draw_lesson(Scene *scene)
+{
+    const Level *level = &scene->game->level;
+    const uint32_t wave = game_state(scene->game)->wave;
+    if (wave >= level->hint_count) return;
+    const float size = 15, half = font_width(scene->canvas, size, level->hints[wave]) / 2 + 18;
+    canvas_box(scene->canvas, -half, 16, half * 2, size + 26, panel);
+    canvas_box(scene->canvas, -half, 16, half * 2, 2, gold);
+    font_draw(scene->canvas, 0, 29, size, ALIGN_CENTER, ink, level->hints[wave]);
 }
 
 static void draw_notices(const Hud *hud, Scene *scene)
@@ -233,11 +245,13 @@ static void draw_notices(const Hud *hud, Scene *scene)
     scene->canvas->frame = (Frame){layout->width / 2, 0, layout->unit};
     const float bottom = layout->bar.top / layout->unit;
     if (hud->is_rewinding)
-        font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, gold, "TIME RUNS BACK");
+        font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, gold, "Time runs back");
     else if (hud->is_paused)
-        font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, ink, "PAUSED");
+        font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, ink, "Paused");
+    else
+        draw_lesson(scene);
     if (hud->notice == NULL || hud->notice_seconds <= 0) return;
-    const float size = 15, half = size * (float)SDL_strlen(hud->notice) / 2 + 14;
+    const float size = 15, half = font_width(scene->canvas, size, hud->notice) / 2 + 14;
     const float part = fminf(hud->notice_seconds, 1);
     canvas_box(scene->canvas, -half, bottom - 52, half * 2, size + 24, faded(panel, part * 0.85f));
     font_draw(scene->canvas, 0, bottom - 40, size, ALIGN_CENTER, faded(red, part), hud->notice);

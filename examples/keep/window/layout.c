@@ -38,6 +38,8 @@ Layout layout_of(SDL_Window *window, SDL_Renderer *renderer, bool is_title)
     layout.bar = (Frame){(layout.width - bar[0] * bar_unit) / 2, rest, bar_unit};
     layout.field = centered(0, 0, layout.width, rest, FIELD_WIDTH, FIELD_HEIGHT,
                             field_scale(layout.width, rest, is_title));
+    if (is_title)
+        layout.field.left = layout.width - FIELD_WIDTH * layout.field.scale; /* the keep is on the right */
     layout.page = centered(0, 0, layout.width, layout.height, PAGE_WIDTH, PAGE_HEIGHT,
                            0.96f * fminf(layout.width / PAGE_WIDTH, layout.height / PAGE_HEIGHT));
     return layout;

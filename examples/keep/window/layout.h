@@ -22,8 +22,8 @@ typedef struct Layout {
     Frame field, bar, page;
 } Layout;
 
-/* Computes the layout. is_title: no bar, and the field covers the window, with its sides cut off if
- * necessary. */
+/* Computes the layout. is_title: no bar, and the field covers the window, with its left or lower side cut
+ * off if necessary. */
 Layout layout_of(SDL_Window *window, SDL_Renderer *renderer, bool is_title);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "../game/check.h"
 #include "../game/kinds.h"
+#include "font.h"
 #include "play.h"
 
 #include <stdio.h>
@@ -28,7 +29,9 @@ static _Noreturn void fail_by_sdl(const char *what)
 static void load(Play *play, const Options *options)
 {
     char message[MESSAGE_BYTES];
-    if (!level_load(&play->level, options->level, message, sizeof message)) fail(message);
+    if (!level_load(&play->level, options->level, message, sizeof message) ||
+        !level_load(&play->lesson, KEEP_LEVELS "/lesson.json", message, sizeof message))
+        fail(message);
     if (options->input != NULL && !inputs_load(&play->recorded, options->input, message, sizeof message))
         fail(message);
 }
@@ -54,11 +57,13 @@ static void open_window(Play *play)
     SDL_Renderer *renderer = SDL_CreateRenderer(play->window, -1, SDL_RENDERER_PRESENTVSYNC);
     if (renderer == NULL || !canvas_create(&play->canvas, renderer))
         fail_by_sdl("drawing in the window cannot be set up");
+    font_open(&play->canvas);
 }
 
 static void close_window(Play *play)
 {
     SDL_Renderer *renderer = play->canvas.renderer;
+    font_close(&play->canvas);
     canvas_destroy(&play->canvas);
     SDL_DestroyRenderer(renderer);
     SDL_DestroyWindow(play->window);

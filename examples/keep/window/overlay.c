@@ -96,12 +96,12 @@ static void draw_systems(const Overlay *overlay, Scene *scene)
     uint32_t slowest[LINES_MOST];
     const uint32_t count = find_slowest(overlay, scene->game, slowest);
     Canvas *canvas = scene->canvas;
-    font_draw(canvas, MARGIN, TABLE, 8, ALIGN_LEFT, dim, "SLOWEST SYSTEMS");
-    font_draw(canvas, NUMBERS_RIGHT, TABLE, 8, ALIGN_RIGHT, dim, "MS");
+    font_draw(canvas, MARGIN, TABLE, 9, ALIGN_LEFT, dim, "Slowest systems");
+    font_draw(canvas, NUMBERS_RIGHT, TABLE, 9, ALIGN_RIGHT, dim, "ms");
     for (uint32_t i = 0; i < count; i++) {
         const float ms = overlay->system_ms[slowest[i]], y = TABLE + 4 + LINE * (float)(i + 1);
-        font_draw(canvas, MARGIN, y, 8, ALIGN_LEFT, ink, stats_of(scene->game, slowest[i]).name);
-        font_print(canvas, NUMBERS_RIGHT, y, 8, ALIGN_RIGHT, ink, "%.3f", (double)ms);
+        font_draw(canvas, MARGIN, y, 9, ALIGN_LEFT, ink, stats_of(scene->game, slowest[i]).name);
+        font_print(canvas, NUMBERS_RIGHT, y, 9, ALIGN_RIGHT, ink, "%.3f", (double)ms);
         canvas_box(canvas, BARS_LEFT, y, (WIDTH - MARGIN - BARS_LEFT) * ms / overlay->system_ms[slowest[0]],
                    8, busy_color);
     }
@@ -113,7 +113,7 @@ static void draw_threads(const Overlay *overlay, Canvas *canvas)
     const float left = MARGIN + 78, column = (WIDTH - MARGIN - left) / (float)OVERLAY_FRAMES;
     float y = CHARTS + LINE;
     for (uint32_t thread = 0; thread < overlay->thread_count; thread++, y += CHART_STEP) {
-        font_print(canvas, MARGIN, y + CHART_HEIGHT / 2.0f - 4, 8, ALIGN_LEFT, ink, "THREAD %u", thread);
+        font_print(canvas, MARGIN, y + CHART_HEIGHT / 2.0f - 4, 9, ALIGN_LEFT, ink, "Thread %u", thread);
         canvas_box(canvas, left, y, OVERLAY_FRAMES * column, CHART_HEIGHT, 0xFFFFFF10);
         for (uint32_t i = 0; i < OVERLAY_FRAMES; i++) {
             const OverlayFrame *frame = &overlay->frames[(overlay->next + i) % OVERLAY_FRAMES];
@@ -128,11 +128,11 @@ static void draw_threads(const Overlay *overlay, Canvas *canvas)
 
 static void draw_legend(Canvas *canvas)
 {
-    font_print(canvas, MARGIN, CHARTS, 8, ALIGN_LEFT, dim, "LAST %d STEPS", OVERLAY_FRAMES);
+    font_print(canvas, MARGIN, CHARTS, 9, ALIGN_LEFT, dim, "Last %d steps", OVERLAY_FRAMES);
     canvas_box(canvas, 146, CHARTS, 8, 8, busy_color);
-    font_draw(canvas, 160, CHARTS, 8, ALIGN_LEFT, dim, "SYSTEMS");
+    font_draw(canvas, 160, CHARTS, 9, ALIGN_LEFT, dim, "Systems");
     canvas_box(canvas, 232, CHARTS, 8, 8, sync_color);
-    font_draw(canvas, 246, CHARTS, 8, ALIGN_LEFT, dim, "SYNC POINT");
+    font_draw(canvas, 246, CHARTS, 9, ALIGN_LEFT, dim, "Sync point");
 }
 
 static void draw_head(const Overlay *overlay, Scene *scene)
@@ -141,12 +141,12 @@ static void draw_head(const Overlay *overlay, Scene *scene)
     const float second = 180;
     Canvas *canvas = scene->canvas;
     check(quern_world_get_stats(scene->game->world, &stats));
-    font_print(canvas, MARGIN, 14, 9, ALIGN_LEFT, ink, "STEP %.2f MS", (double)overlay->step_ms);
-    font_print(canvas, second, 14, 9, ALIGN_LEFT, ink, "%u ENTITIES", (uint32_t)stats.entity_count);
-    font_print(canvas, MARGIN, 31, 9, ALIGN_LEFT, ink, "PICTURE %.2f MS", (double)overlay->fill_ms);
-    font_print(canvas, second, 31, 9, ALIGN_LEFT, ink, "%u SPRITES", overlay->sprite_count);
-    font_print(canvas, MARGIN, 48, 9, ALIGN_LEFT, ink, "SDL %.2f MS", (double)overlay->call_ms);
-    font_print(canvas, second, 48, 9, ALIGN_LEFT, ink, "%u CALLS", overlay->call_count);
+    font_print(canvas, MARGIN, 14, 10, ALIGN_LEFT, ink, "Step %.2f ms", (double)overlay->step_ms);
+    font_print(canvas, second, 14, 10, ALIGN_LEFT, ink, "%u entities", (uint32_t)stats.entity_count);
+    font_print(canvas, MARGIN, 31, 10, ALIGN_LEFT, ink, "Picture %.2f ms", (double)overlay->fill_ms);
+    font_print(canvas, second, 31, 10, ALIGN_LEFT, ink, "%u sprites", overlay->sprite_count);
+    font_print(canvas, MARGIN, 48, 10, ALIGN_LEFT, ink, "SDL %.2f ms", (double)overlay->call_ms);
+    font_print(canvas, second, 48, 10, ALIGN_LEFT, ink, "%u calls", overlay->call_count);
 }
 
 /* Returns how many steps of a road a rectangle of the window hides. Steps of the first quarter count

@@ -17,18 +17,19 @@ typedef struct Entry {
     const char *text, *hint;
 } Entry;
 
-enum { ENTRIES_MAX = 4, BUTTON_WIDTH = 224, BUTTON_HEIGHT = 56, BUTTON_GAP = 16 };
+enum { ENTRIES_MAX = 4, BUTTON_WIDTH = 224, BUTTON_HEIGHT = 56, BUTTON_GAP = 16, TITLE_LEFT = 20 };
 
 /* The entries of each page; the list ends with CHOICE_NONE. */
-static const Entry title_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_SPACE, "BEGIN", "SPACE"},
-                                                     {CHOICE_LEAVE, SDLK_ESCAPE, "LEAVE", "ESC"}};
-static const Entry menu_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_ESCAPE, "GO ON", "ESC"},
-                                                    {CHOICE_NEW_GAME, SDLK_n, "NEW GAME", "N"},
-                                                    {CHOICE_SOUND, SDLK_m, "SOUND", "M"},
-                                                    {CHOICE_LEAVE, SDLK_q, "LEAVE", "Q"}};
-static const Entry end_entries[ENTRIES_MAX + 1] = {{CHOICE_NEW_GAME, SDLK_n, "NEW GAME", "N"},
-                                                   {CHOICE_TURN_BACK, SDLK_r, "TURN BACK", "HOLD R"},
-                                                   {CHOICE_LEAVE, SDLK_q, "LEAVE", "Q"}};
+static const Entry title_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_SPACE, "Begin", "Space"},
+                                                     {CHOICE_LESSON, SDLK_l, "Lesson", "L"},
+                                                     {CHOICE_LEAVE, SDLK_ESCAPE, "Leave", "Esc"}};
+static const Entry menu_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_ESCAPE, "Go on", "Esc"},
+                                                    {CHOICE_NEW_GAME, SDLK_n, "New game", "N"},
+                                                    {CHOICE_SOUND, SDLK_m, "Sound", "M"},
+                                                    {CHOICE_LEAVE, SDLK_q, "Leave", "Q"}};
+static const Entry end_entries[ENTRIES_MAX + 1] = {{CHOICE_NEW_GAME, SDLK_n, "New game", "N"},
+                                                   {CHOICE_TURN_BACK, SDLK_r, "Turn back", "Hold R"},
+                                                   {CHOICE_LEAVE, SDLK_q, "Leave", "Q"}};
 
 static const Entry *entries_of(const Hud *hud)
 {
@@ -48,8 +49,9 @@ static SDL_FRect entry_box(const Hud *hud, uint32_t i)
 {
     const float step = BUTTON_WIDTH + BUTTON_GAP;
     const float whole = step * (float)count_entries(entries_of(hud)) - BUTTON_GAP;
-    return (SDL_FRect){(PAGE_WIDTH - whole) / 2 + step * (float)i, PAGE_HEIGHT - 110, BUTTON_WIDTH,
-                       BUTTON_HEIGHT};
+    const bool is_title = hud->page == PAGE_TITLE;
+    return (SDL_FRect){(is_title ? (float)TITLE_LEFT : (PAGE_WIDTH - whole) / 2) + step * (float)i,
+                       PAGE_HEIGHT - (is_title ? 80.0f : 110.0f), BUTTON_WIDTH, BUTTON_HEIGHT};
 }
 
 bool pages_are_up(const Hud *hud, const Keep *keep)
@@ -87,11 +89,11 @@ static void draw_entries(const Hud *hud, Scene *scene)
         const SDL_FRect box = entry_box(hud, i);
         const bool is_under = under == entries[i].choice;
         const char *text = entries[i].text;
-        if (entries[i].choice == CHOICE_SOUND) text = hud->is_mute ? "SOUND IS OFF" : "SOUND IS ON";
+        if (entries[i].choice == CHOICE_SOUND) text = hud->is_mute ? "Sound is off" : "Sound is on";
         canvas_box(scene->canvas, box.x, box.y, box.w, box.h, is_under ? button_under : button_off);
         canvas_box(scene->canvas, box.x, box.y, box.w, 2, is_under || i == 0 ? gold : 0xFFFFFF18);
-        font_draw(scene->canvas, box.x + box.w / 2, box.y + 14, 14, ALIGN_CENTER, ink, text);
-        font_draw(scene->canvas, box.x + box.w / 2, box.y + 37, 10, ALIGN_CENTER, dim, entries[i].hint);
+        font_draw(scene->canvas, box.x + box.w / 2, box.y + 13, 15, ALIGN_CENTER, ink, text);
+        font_draw(scene->canvas, box.x + box.w / 2, box.y + 37, 10.5f, ALIGN_CENTER, dim, entries[i].hint);
     }
 }
 
@@ -109,27 +111,47 @@ static void draw_heading(Canvas *canvas, float y, float size, uint32_t color, co
     font_draw(canvas, PAGE_WIDTH / 2.0f, y, size, ALIGN_CENTER, color, text);
 }
 
+/* Draws the title on the left; the field with the keep is on the right. */
 static void draw_title(Canvas *canvas)
 {
-    static const char *const keys[][2] = {
-        {"CLICK", "BUILD A TOWER"},      {"SPACE", "CALL THE NEXT WAVE"}, {"1 - 4", "CHOOSE WHICH"},
-        {"HOLD R", "TURN BACK TIME"},    {"RIGHT CLICK", "SELL A TOWER"}, {"F1", "SEE WHERE TIME GOES"},
-        {"P", "PAUSE, WITH S ONE STEP"}, {"F11", "FULL SCREEN"},          {"F", "FASTER"},
-        {"M", "SOUND OFF AND ON"}};
-    draw_heading(canvas, 48, 116, gold, "KEEP");
-    font_draw(canvas, PAGE_WIDTH / 2.0f, 226, 14, ALIGN_CENTER, ink,
-              "ENEMIES COME ALONG THE ROADS. BUILD TOWERS BESIDE THEM.");
+    static const char *const keys[][2] = {{"Click", "build a tower"},
+                                          {"1 - 4", "choose which"},
+                                          {"Right click", "sell a tower"},
+                                          {"Space", "call the next wave"},
+                                          {"F", "faster"},
+                                          {"P", "pause, with S one step"},
+                                          {"Hold R", "turn back time"},
+                                          {"F1", "see where time goes"},
+                                          {"F11", "full screen"},
+                                          {"M", "sound off and on"}};
+    font_draw(canvas, TITLE_LEFT, 34, 118, ALIGN_LEFT, gold, "KEEP");
+    font_draw(canvas, TITLE_LEFT, 190, 16, ALIGN_LEFT, ink, "Enemies come along the roads.");
+    font_draw(canvas, TITLE_LEFT, 217, 16, ALIGN_LEFT, ink, "Build towers beside them.");
     for (uint32_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const float x = i % 2 == 0 ? 190 : 630, y = 290 + 17 * (float)(i - i % 2);
-        font_draw(canvas, x, y, 12, ALIGN_RIGHT, gold, keys[i][0]);
-        font_draw(canvas, x + 24, y, 12, ALIGN_LEFT, ink, keys[i][1]);
+        const float y = 268 + 23 * (float)i;
+        font_draw(canvas, TITLE_LEFT, y, 12, ALIGN_LEFT, gold, keys[i][0]);
+        font_draw(canvas, TITLE_LEFT + 116, y, 12, ALIGN_LEFT, ink, keys[i][1]);
+    }
+}
+
+/* Darkens the window: evenly, or for the title from the left to the middle. */
+static void draw_veil(Canvas *canvas, const Layout *layout, bool is_title)
+{
+    enum { STRIPES = 96 };
+    canvas->frame = (Frame){0, 0, 1};
+    if (!is_title) canvas_box(canvas, 0, 0, layout->width, layout->height, veil);
+    for (int i = 0; i < STRIPES && is_title; i++) {
+        const float left = roundf(layout->width * (float)i / STRIPES),
+                    right = roundf(layout->width * (float)(i + 1) / STRIPES);
+        canvas_box(canvas, left, 0, right - left, layout->height,
+                   faded(0x060A10F0, 1.6f - 2.4f * (float)i / STRIPES));
     }
 }
 
 /* Draws the menu as large as the page allows. */
 static void draw_menu(Canvas *canvas, const char *title)
 {
-    const float size = fminf(84, 0.9f * PAGE_WIDTH / (float)SDL_strlen(title));
+    const float size = 84 * fminf(1, 0.9f * PAGE_WIDTH / font_width(canvas, 84, title));
     draw_heading(canvas, 210, size, ink, title);
 }
 
@@ -138,8 +160,8 @@ static void draw_end(Canvas *canvas, const Keep *keep, const Level *level)
     const bool has_won = keep->state == KEEP_WON;
     const float left = 360, right = 640;
     draw_heading(canvas, 110, 50, has_won ? gold : red,
-                 has_won ? "THE KEEP STANDS" : "THE KEEP HAS FALLEN");
-    static const char *const names[] = {"SCORE", "KILLED", "WAVES", "LIVES LEFT"};
+                 has_won ? "The keep stands" : "The keep has fallen");
+    static const char *const names[] = {"Score", "Killed", "Waves", "Lives left"};
     for (uint32_t i = 0; i < 4; i++)
         font_draw(canvas, left, i == 0 ? 230 : 248 + 40 * (float)i, i == 0 ? 20 : 15, ALIGN_LEFT, dim,
                   names[i]);
@@ -155,8 +177,7 @@ void pages_draw(const Hud *hud, Scene *scene)
     const Keep *keep = game_state(scene->game);
     Canvas *canvas = scene->canvas;
     canvas_blend(canvas, SDL_BLENDMODE_BLEND);
-    canvas->frame = (Frame){0, 0, 1};
-    canvas_box(canvas, 0, 0, layout->width, layout->height, veil);
+    draw_veil(canvas, layout, hud->page == PAGE_TITLE);
     canvas->frame = layout->page;
     if (hud->page == PAGE_TITLE)
         draw_title(canvas);

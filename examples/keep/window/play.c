@@ -23,7 +23,8 @@ static _Noreturn void fail(const char *message)
 void play_begin(Play *play)
 {
     char message[MESSAGE_BYTES];
-    if (play->net == NULL && !game_create(&play->game, &play->level, message, sizeof message))
+    if (play->net == NULL &&
+        !game_create(&play->game, play->is_lesson ? &play->lesson : &play->level, message, sizeof message))
         fail(message);
     while (play->net != NULL && !net_begin(play->net, &play->game, &play->level))
         if (play->net->message[0] != '\0') fail(play->net->message);
@@ -241,7 +242,8 @@ static void switch_sound(Play *play)
 
 static void choose(Play *play, Choice choice)
 {
-    if (play->net != NULL && (choice == CHOICE_NEW_GAME || choice == CHOICE_TURN_BACK)) {
+    const bool begins = choice == CHOICE_NEW_GAME || choice == CHOICE_LESSON;
+    if (play->net != NULL && (begins || choice == CHOICE_TURN_BACK)) {
         show_notice(play, "not in a game with others");
         return;
     }
@@ -251,8 +253,12 @@ static void choose(Play *play, Choice choice)
     case CHOICE_GO_ON:
         play->hud.page = PAGE_GAME;
         break;
+    case CHOICE_LESSON:
+        if (play->recorded.count > 0) return; /* a game of another level is watched */
+        /* fall through */
     case CHOICE_NEW_GAME:
         play_end(play);
+        play->is_lesson = choice == CHOICE_LESSON;
         play_begin(play);
         play->hud.page = PAGE_GAME;
         break;

@@ -23,7 +23,8 @@ typedef struct Play {
     Overlay overlay;
     Sound sound;
     SDL_Window *window;
-    Level level;
+    Level level, lesson;
+    bool is_lesson;      /* whether the lesson is played instead of the level */
     uint32_t seed;       /* of the player that plays by itself; 0: a person plays */
     Net *net;            /* the game over the network; NULL: a game on this machine */
     Inputs recorded;     /* inputs of the watched game; empty while a player plays */

@@ -32,8 +32,10 @@ static float blink(const Scene *scene, float speed, float phase)
 
 /* ------------------------------------------------------------------------------------------ fireflies */
 
-/* Draws fireflies. They shine from time to time, also while the game is paused; most of them are dark at
- * any time. */
+enum { FIREFLIES_PER_LIGHT = 32 };
+
+/* Draws one of several fireflies, so that they do not look like noise. They shine from time to time, also while the
+ * game is paused; most of them are dark at any time. */
 static void draw_fireflies(quern_context *context, const quern_view *view)
 {
     Scene *scene = quern_context_user_data(context);
@@ -42,13 +44,13 @@ static void draw_fireflies(quern_context *context, const quern_view *view)
     const float turns = scene->seconds * 0.2f;
     const uint32_t count = view->count;
     canvas_blend(scene->canvas, SDL_BLENDMODE_ADD);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i += FIREFLIES_PER_LIGHT) {
         const float turn = fireflies[i].phase * 0.31830989f + turns, wave = 2 * (turn - floorf(turn)) - 1;
         const float light = 1 - wave * wave, cube = light * light * light, glare = cube * cube;
-        const float size = 2.5f + 3 * glare;
-        if (glare > 0.05f)
+        const float size = 9 + 9 * glare;
+        if (glare > 0.2f)
             canvas_sprite(scene->canvas, SPRITE_GLOW, places[i].x * scene->scale,
-                          places[i].y * scene->scale, size, size, faded(0x4CB8A880, glare));
+                          places[i].y * scene->scale, size, size, faded(0xC8E070C0, glare));
     }
 }
 
@@ -71,12 +73,23 @@ Sprite scene_base_of(TowerKind kind)
     return bases[kind];
 }
 
+/* Dark shades of the colours of the towers. */
+uint32_t scene_base_color_of(TowerKind kind)
+{
+    static const uint32_t colors[TOWER_KINDS] = {[TOWER_GUN] = 0x8C7C50FF,
+                                                 [TOWER_MORTAR] = 0x94563AFF,
+                                                 [TOWER_PRISM] = 0x2E8898FF,
+                                                 [TOWER_BELL] = 0x5A66B0FF};
+    return colors[kind];
+}
+
 static void draw_shape(Scene *scene, Sprite sprite, const quern_world2 *spot, const Shape *shape,
                        uint32_t color)
 {
     const float x = spot->m[0][2] * scene->scale, y = spot->m[1][2] * scene->scale;
-    canvas_turned(scene->canvas, sprite, x, y, spot->m[0][0], spot->m[1][0], shape->width * scene->scale,
-                  shape->height * scene->scale, color);
+    const float size = (shape->layer == 0 ? 1.05f : 1.25f) * scene->scale; /* parts stand out */
+    canvas_turned(scene->canvas, sprite, x, y, spot->m[0][0], spot->m[1][0], shape->width * size,
+                  shape->height * size, color);
 }
 
 static void draw_shadow(Scene *scene, const quern_world2 *spot, const Shape *shape)
@@ -103,7 +116,9 @@ static void draw_layer(quern_context *context, const quern_view *view, uint32_t 
         const bool is_turret = quern_view_has(view, TOWER_TURRET);
         const bool is_stunned = is_turret && !quern_view_is_enabled(view, TOWER_TURRET, i);
         if (layer == 0) draw_shadow(scene, &spots[i], &shapes[i]);
-        draw_shape(scene, sprite, &spots[i], &shapes[i], is_stunned ? 0x6A4A8CFF : shapes[i].color);
+        const uint32_t color =
+            towers != NULL ? scene_base_color_of((TowerKind)towers[i].kind) : shapes[i].color;
+        draw_shape(scene, sprite, &spots[i], &shapes[i], is_stunned ? 0x6A4A8CFF : color);
         if (is_stunned)
             canvas_sprite(scene->canvas, SPRITE_RING, spots[i].m[0][2] * scene->scale,
                           spots[i].m[1][2] * scene->scale, 1.7f * scene->scale, 1.7f * scene->scale,
@@ -137,31 +152,46 @@ static void draw_health(Scene *scene, float x, float y, float radius, float part
     canvas_box(scene->canvas, x - width / 2, top, width * part, 3, part > 0.4f ? 0x8BE08BFF : 0xF2A05AFF);
 }
 
-/* Varies a colour, so that enemies look different. */
-static uint32_t tinted(uint32_t color, float lane)
+/* The looks of enemies. They differ in shape, size and brightness, so that one tells them apart without colours. The
+ * large ones are drawn above the small ones. */
+typedef struct EnemyLook {
+    Sprite sprite;
+    float size; /* in units of the game */
+    uint32_t color;
+    bool is_large;
+} EnemyLook;
+
+static const EnemyLook enemy_looks[ENEMY_KINDS] = {
+    [ENEMY_MITE] = {SPRITE_MITE, 0.62f, 0xFF7848FF, false},
+    [ENEMY_RUNNER] = {SPRITE_RUNNER, 1.15f, 0xF7CE46FF, false},
+    [ENEMY_BRUTE] = {SPRITE_BRUTE, 1.5f, 0xD777B0FF, true},
+    [ENEMY_WITCH] = {SPRITE_WITCH, 1.75f, 0xE6DAFFFF, true},
+    [ENEMY_GIANT] = {SPRITE_GIANT, 3.4f, 0xE03C50FF, true},
+};
+
+/* Returns a colour with ice over it. */
+static uint32_t iced(uint32_t color)
 {
-    const uint32_t green = (color >> 16 & 0xFF) * (uint32_t)(100 + 24 * lane) / 100;
-    const uint32_t blue = (color >> 8 & 0xFF) * (uint32_t)(100 - 24 * lane) / 100;
-    return (color & 0xFF0000FFu) | (green < 255 ? green : 255) << 16 | (blue < 255 ? blue : 255) << 8;
+    return (color >> 2 & 0x3F3F3F00u) + 0x4890C000u + 0xFF;
 }
 
-static void draw_enemy(Scene *scene, const Enemy *enemy, float x, float y, bool is_chilled, float health)
+static void draw_enemy(Scene *scene, const Enemy *enemy, const EnemyLook *look, float x, float y,
+                       bool is_chilled, float health)
 {
-    const EnemyRules *rules = &enemy_rules[enemy->kind];
-    const float size = rules->radius * 2.7f * scene->scale,
+    const float size = look->size * scene->scale,
                 square = enemy->drift_x * enemy->drift_x + enemy->drift_y * enemy->drift_y,
                 pace = sqrtf(square);
     const float along_x = pace > 0 ? enemy->drift_x / pace : 1,
                 along_y = pace > 0 ? enemy->drift_y / pace : 0;
-    const bool is_large = rules->radius > 0.3f;
-    canvas_sprite(scene->canvas, SPRITE_SHADOW, x + size * 0.12f, y + size * 0.18f, size * 1.25f,
-                  size * 1.1f, 0x00000090);
-    canvas_turned(scene->canvas, is_large ? SPRITE_SPIKY : SPRITE_BUG, x, y, along_x, along_y, size, size,
-                  is_chilled ? 0x8FB8FFFF : tinted(rules->color, enemy->lane));
-    if (is_large && health < 1) draw_health(scene, x, y, rules->radius, health < 0 ? 0 : health);
+    if (look->is_large)
+        canvas_sprite(scene->canvas, SPRITE_SHADOW, x + size * 0.1f, y + size * 0.15f, size * 1.4f,
+                      size * 1.3f, 0x000000B0);
+    canvas_turned(scene->canvas, look->sprite, x, y, along_x, along_y, size, size,
+                  is_chilled ? iced(look->color) : look->color);
+    if (look->is_large && health < 1) draw_health(scene, x, y, look->size / 2, health < 0 ? 0 : health);
 }
 
-static void draw_enemies(quern_context *context, const quern_view *view)
+static void draw_enemies(quern_context *context, const quern_view *view, bool is_large)
 {
     Scene *scene = quern_context_user_data(context);
     const Enemy *enemies = QUERN_COLUMN(view, ENEMY_ENEMY, const Enemy);
@@ -169,10 +199,23 @@ static void draw_enemies(quern_context *context, const quern_view *view)
     const Health *healths = QUERN_COLUMN(view, ENEMY_HEALTH, const Health);
     const uint32_t count = view->count;
     canvas_blend(scene->canvas, SDL_BLENDMODE_BLEND);
-    for (uint32_t i = 0; i < count; i++)
-        draw_enemy(scene, &enemies[i], places[i].x * scene->scale, places[i].y * scene->scale,
-                   quern_view_is_enabled(view, ENEMY_CHILL, i),
-                   healths[i].points / enemy_rules[enemies[i].kind].health);
+    for (uint32_t i = 0; i < count; i++) {
+        const EnemyLook *look = &enemy_looks[enemies[i].kind];
+        if (look->is_large == is_large)
+            draw_enemy(scene, &enemies[i], look, places[i].x * scene->scale, places[i].y * scene->scale,
+                       quern_view_is_enabled(view, ENEMY_CHILL, i),
+                       healths[i].points / enemy_rules[enemies[i].kind].health);
+    }
+}
+
+static void draw_small_enemies(quern_context *context, const quern_view *view)
+{
+    draw_enemies(context, view, false);
+}
+
+static void draw_large_enemies(quern_context *context, const quern_view *view)
+{
+    draw_enemies(context, view, true);
 }
 
 /* -------------------------------------------------------------------------------------- what is fired */
@@ -358,6 +401,18 @@ static void add_tower_systems(Scene *scene, const char *name, quern_view_callbac
                                     [TOWER_TOWER] = quern_term_optional(types->tower, QUERN_ACCESS_READ)}});
 }
 
+static void add_enemy_system(Scene *scene, const char *name, quern_view_callback *run)
+{
+    const Types *types = &scene->game->types;
+    add_system(scene, (quern_system_def){
+                          .name = name,
+                          .run = run,
+                          .terms = {[ENEMY_ENEMY] = quern_term_read(types->enemy),
+                                    [ENEMY_PLACE] = quern_term_read(types->place),
+                                    [ENEMY_HEALTH] = quern_term_read(types->health),
+                                    [ENEMY_CHILL] = quern_term_either(quern_term_read(types->chill))}});
+}
+
 /* Adds the systems from the ground up: systems that write the same resource run in the order of
  * registration. */
 static void add_systems(Scene *scene)
@@ -369,13 +424,8 @@ static void add_systems(Scene *scene)
                                   .run = draw_lights,
                                   .terms = {quern_term_read(types->spot), quern_term_read(types->tower)}});
     add_tower_systems(scene, "draw bases", draw_bases);
-    add_system(scene, (quern_system_def){
-                          .name = "draw enemies",
-                          .run = draw_enemies,
-                          .terms = {[ENEMY_ENEMY] = quern_term_read(types->enemy),
-                                    [ENEMY_PLACE] = quern_term_read(types->place),
-                                    [ENEMY_HEALTH] = quern_term_read(types->health),
-                                    [ENEMY_CHILL] = quern_term_either(quern_term_read(types->chill))}});
+    add_enemy_system(scene, "draw small enemies", draw_small_enemies);
+    add_enemy_system(scene, "draw large enemies", draw_large_enemies);
     add_system(scene, (quern_system_def){.name = "draw keep", .run = draw_keep});
     add_tower_systems(scene, "draw lower parts", draw_lower_parts);
     add_tower_systems(scene, "draw upper parts", draw_upper_parts);

@@ -29,8 +29,9 @@ void scene_destroy(Scene *scene);
 /* Draws the field at its position in the layout. */
 void scene_draw(Scene *scene, Layout layout, float seconds);
 
-/* Returns the sprite of the base of a kind of tower: each kind has another outline. */
+/* Return sprite and colour of the base of a kind of tower: each kind has another outline. */
 Sprite scene_base_of(TowerKind kind);
+uint32_t scene_base_color_of(TowerKind kind);
 
 /* Convert a pixel of the window to a point of the game, and a point of the game to one of the field. */
 Point scene_to_game(const Scene *scene, SDL_FPoint pixel);

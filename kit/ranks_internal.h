@@ -118,6 +118,7 @@ typedef enum ranks_stage {
     RANKS_LEAVING_COUNTED,
     RANKS_ARRIVED,
     RANKS_SAVED,
+    RANKS_COMMITTED,
     RANKS_GHOSTS_ARRIVED,
     RANKS_TOTALS_KNOWN,
     RANKS_DONE
@@ -155,6 +156,7 @@ struct quern_ranks {
     /* Space. */
     uint32_t dimensions;
     double units_per_length;
+    double sight_units;           /* how far an entity sees, and the entities below its root with it */
     int64_t margin_units;         /* farther from the box of a rank than this, none of its entities sees */
     quern_byte_buffer nodes;      /* ranks_node; the first is the root */
     uint32_t level_begin;         /* first node of the level that is being divided */

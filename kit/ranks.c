@@ -348,7 +348,10 @@ quern_result quern_ranks_start(quern_ranks *ranks, quern_schedule *schedule, que
     quern_result result = quern_schedule_compile(schedule);
     if (result == QUERN_OK) result = check_systems(ranks);
     if (result == QUERN_OK) result = quern_entity_destroy_matching(ranks->all_ghosts, NULL);
-    if (result == QUERN_OK && ranks->def.restart) result = quern__ranks_load(ranks);
+    if (result == QUERN_OK && ranks->def.restart)
+        result = quern__ranks_load(ranks);
+    else if (result == QUERN_OK && ranks->def.checkpoint_every > 0 && ranks->rank == 0)
+        quern__ranks_spare_checkpoint(ranks);
     ranks->was_started = true;
     return result != QUERN_OK ? quern__ranks_fail(ranks, result) : QUERN_OK;
 }
@@ -385,12 +388,13 @@ static int64_t describe_program(const quern_ranks *ranks)
 
 static quern_result compare_programs(quern_ranks *ranks)
 {
-    int64_t *numbers = begin_numbers(ranks, 7);
+    int64_t *numbers = begin_numbers(ranks, 8);
     if (numbers == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
     numbers[0] = numbers[3] = describe_program(ranks);
     numbers[1] = numbers[4] = (int64_t)ranks->frame;
     numbers[2] = numbers[5] = (int64_t)ranks->end_frame;
     numbers[6] = (int64_t)(quern_clock_ns() >> 1);
+    numbers[7] = ranks->slot; /* rank 0 alone may have looked into the folder */
     return quern__ranks_begin_reduce(ranks, 0, 3);
 }
 
@@ -406,6 +410,7 @@ static quern_result check_programs(quern_ranks *ranks)
                 "and options",
                 what[i]);
     if (ranks->run_number == 0) ranks->run_number = (uint64_t)numbers[6];
+    ranks->slot = (uint32_t)numbers[7];
     return QUERN_OK;
 }
 

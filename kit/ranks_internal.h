@@ -300,6 +300,8 @@ quern_result quern__ranks_save(quern_ranks *ranks);
 /* Makes the files of all ranks the last checkpoint. */
 quern_result quern__ranks_commit(quern_ranks *ranks);
 quern_result quern__ranks_load(quern_ranks *ranks);
+/* Chooses the slot that a checkpoint of an earlier run does not use, so that it is whole until this run has one. */
+void quern__ranks_spare_checkpoint(quern_ranks *ranks);
 
 /* ------------------------------------------------------------------ ranks_posix.c, ranks_windows.c */
 

@@ -500,6 +500,17 @@ Test(ranks, references_out_of_a_tree_that_moves_are_refused)
     cr_assert_eq(quern_ranks_run_all(p.list, 2, 1, NULL), QUERN_ERROR_INVALID_ARGUMENT);
     expect_message("refers to the entity with the id 10, which does not move with it");
     close_pair(&p);
+
+    /* Such as one with shared values. */
+    p = open_pair(false);
+    quern_entity shared;
+    must(quern_entity_create(p.worlds[0].world, &shared));
+    for (uint32_t i = 0; i < 8; i++)
+        must(quern_entity_relate(p.worlds[0].world, add_entity(&p.worlds[0], 10 + i, (float)i),
+                                 p.worlds[0].owner, shared));
+    cr_assert_eq(quern_ranks_run_all(p.list, 2, 1, NULL), QUERN_ERROR_INVALID_ARGUMENT);
+    expect_message("refers to an entity without id, which does not move with it");
+    close_pair(&p);
 }
 
 Test(ranks, an_entity_with_a_position_needs_an_id)
@@ -629,6 +640,24 @@ static quern_result restart(const program_draw *draw)
     const quern_result result = quern_ranks_start(rank.ranks, rank.schedule, NULL, 0.1);
     program_close(&rank);
     return result;
+}
+
+Test(ranks_files, a_further_run_in_the_folder_leaves_the_checkpoint_until_it_has_its_own)
+{
+    char path[96];
+    const program_draw draw = program_draw_from(4);
+    for (uint32_t until = 6; until <= 11;
+         until += 5) { /* the checkpoint is in the one slot, then in the other */
+        party p;
+        program_hash(&draw, &(program_run){.rank_count = 3, .folder = folder, .until = until}, NULL);
+        open_party(&p, 4, 2, (quern_ranks_def){.folder = folder, .checkpoint_every = 5});
+        path_in_folder(path, "checkpoint.tmp");
+        cr_assert_eq(mkdir(path, 0700), 0); /* in the place of the file */
+        cr_assert_eq(quern_ranks_run_all(p.list, 2, 5, NULL), QUERN_ERROR_IO);
+        cr_assert_eq(rmdir(path), 0);
+        close_party(&p);
+        cr_assert_eq(restart(&draw), QUERN_OK, "%s", quern_error_message());
+    }
 }
 
 Test(ranks_files, damaged_checkpoints_are_refused_with_file_and_frame)

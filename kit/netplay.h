@@ -121,7 +121,8 @@ typedef struct quern_netplay_def {
     bool reports QUERN__ZERO;
     /** Number of spectators that may watch this machine; 0: none may. Spectators see a frame when all players have confirmed it:
      * give all machines of a session a count if one has spectators. A machine without one tells the others only once per
-     * hash_interval which frames it has confirmed, so that spectators see frames in bursts. */
+     * hash_interval which frames it has confirmed, so that spectators see frames in bursts, and
+     * none if hash_interval is spectator_window or more. */
     uint32_t spectator_count QUERN__ZERO;
     /** Frames by which spectators see what happens later, at least. No packet tells them more. */
     uint32_t spectator_delay QUERN__ZERO;

@@ -227,7 +227,7 @@ typedef struct quern__netplay_stands {
     quern_byte_buffer world; /* an archive that spectators load; empty: none asks for it */
     uint32_t world_id, world_frame;
     uint32_t ended_calls;   /* frames of the delay that have passed since the last frame of the session */
-    uint32_t refused_calls; /* calls for which no world is saved, because saving one has failed */
+    uint32_t refused_calls; /* calls for which no further world is saved */
     uint8_t shown;          /* spectators that events have shown */
     /* of a spectator */
     uint32_t watched;            /* player */

@@ -61,6 +61,18 @@ static bool is_full(int error)
     return error == WSAEWOULDBLOCK || error == WSAENOBUFS;
 }
 
+/* Whether an address is none of this machine. */
+static bool is_none_of_own(int error)
+{
+    return error == WSAEADDRNOTAVAIL;
+}
+
+/* Whether the port is one of another program. */
+static bool is_taken(int error)
+{
+    return error == WSAEADDRINUSE || error == WSAEACCES;
+}
+
 /* Whether there may be more to receive: the system also reports datagrams that did not arrive at another machine, and
  * those that are too large. */
 static bool is_passing(int error)
@@ -109,6 +121,16 @@ static bool is_full(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
 }
 
+static bool is_none_of_own(int error)
+{
+    return error == EADDRNOTAVAIL;
+}
+
+static bool is_taken(int error)
+{
+    return error == EADDRINUSE || error == EACCES;
+}
+
 static bool is_passing(int error)
 {
     return error == ECONNREFUSED || error == EINTR || error == EHOSTUNREACH || error == ENETUNREACH;
@@ -138,6 +160,7 @@ static quern__socket_address read_address(const system_address *from)
         struct sockaddr_in6 six;
         memcpy(&six, &from->bytes, sizeof six);
         memcpy(address.bytes, &six.sin6_addr, sizeof address.bytes);
+        address.zone = (uint32_t)six.sin6_scope_id;
         address.port = ntohs(six.sin6_port);
     } else {
         struct sockaddr_in four;
@@ -158,7 +181,8 @@ static system_address make_address(const quern__socket *socket, const quern__soc
 {
     system_address address = {0};
     if (socket->has_six) {
-        struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(from->port)};
+        struct sockaddr_in6 six = {
+            .sin6_family = AF_INET6, .sin6_port = htons(from->port), .sin6_scope_id = from->zone};
         memcpy(&six.sin6_addr, from->bytes, sizeof from->bytes);
         memcpy(&address.bytes, &six, sizeof six);
         address.size = sizeof six;
@@ -171,7 +195,8 @@ static system_address make_address(const quern__socket *socket, const quern__soc
     return address;
 }
 
-/* name NULL: all addresses of this machine. */
+/* Finds the address of a name; NULL: all addresses of this machine. Of several ones, the system names first one that it has a
+ * route to: so it is asked for those of both families. */
 static bool look_up(bool has_six, const char *name, uint16_t port, system_address *out_address,
                     const char **out_reason)
 {
@@ -180,7 +205,7 @@ static bool look_up(bool has_six, const char *name, uint16_t port, system_addres
     const struct addrinfo hints = {.ai_family = has_six ? AF_INET6 : AF_INET,
                                    .ai_socktype = SOCK_DGRAM,
                                    .ai_flags = name == NULL ? AI_PASSIVE
-                                               : has_six    ? AI_V4MAPPED
+                                               : has_six    ? AI_V4MAPPED | AI_ALL
                                                             : 0};
     snprintf(service, sizeof service, "%u", port);
     const int error = getaddrinfo(name, service, &hints, &found);
@@ -195,9 +220,32 @@ static bool look_up(bool has_six, const char *name, uint16_t port, system_addres
     return true;
 }
 
-bool quern__socket_can_reach(const quern__socket *socket, const quern__socket_address *address)
+static bool is_loopback(const quern__socket_address *address)
 {
-    return address->port != 0 && (socket->has_six || is_mapped(address));
+    static const unsigned char six[16] = {[15] = 1};
+    return is_mapped(address) ? address->bytes[12] == 127 : memcmp(address->bytes, six, sizeof six) == 0;
+}
+
+/* Whether an address is valid on one link only. */
+static bool is_of_link(const quern__socket_address *address)
+{
+    return address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
+}
+
+/* Whether an address is that of one machine: not of a group, of all machines, or of none. */
+static bool is_of_one(const quern__socket_address *address)
+{
+    static const unsigned char none[16] = {0};
+    if (is_mapped(address)) return address->bytes[12] != 0 && address->bytes[12] < 224;
+    return address->bytes[0] != 0xff && memcmp(address->bytes, none, sizeof none) != 0;
+}
+
+bool quern__socket_may_be_told(const quern__socket *socket, const quern__socket_address *teller,
+                               quern__socket_address *address)
+{
+    address->zone = is_of_link(address) ? teller->zone : 0;
+    return address->port != 0 && (socket->has_six || is_mapped(address)) && is_of_one(address) &&
+           (!is_loopback(address) || is_loopback(teller)) && (!is_of_link(address) || is_of_link(teller));
 }
 
 bool quern__socket_look_up(const quern__socket *socket, const char *name, uint16_t port,
@@ -230,7 +278,9 @@ static quern__socket_error open_family(quern__socket *opened, const char *addres
     }
     *out_error = last_error();
     if (opened->handle != NO_HANDLE) close_handle(opened->handle);
-    return QUERN__SOCKET_REFUSED;
+    if (!is_none_of_own(*out_error)) return QUERN__SOCKET_REFUSED;
+    *out_reason = "of another machine";
+    return QUERN__SOCKET_NO_ADDRESS;
 }
 
 quern__socket_error quern__socket_open(quern__socket *out_socket, const char *address, uint16_t port,
@@ -239,7 +289,8 @@ quern__socket_error quern__socket_open(quern__socket *out_socket, const char *ad
     *out_error = 0;
     if (!start_sockets()) return QUERN__SOCKET_REFUSED;
     quern__socket_error error = open_family(out_socket, address, port, true, out_reason, out_error);
-    if (error != QUERN__SOCKET_OK)
+    /* A port that is taken for IPv6 may be free for IPv4, but machines with IPv6 would not be heard at it. */
+    if (error != QUERN__SOCKET_OK && !(error == QUERN__SOCKET_REFUSED && is_taken(*out_error)))
         error = open_family(out_socket, address, port, false, out_reason, out_error);
     if (error != QUERN__SOCKET_OK) stop_sockets();
     return error;

@@ -11,6 +11,7 @@
 /* An address of IPv6; one of IPv4 is mapped into it, so that two addresses are the same if their members are. */
 typedef struct quern__socket_address {
     unsigned char bytes[16];
+    uint32_t zone; /* number of the interface, for an address of one link (fe80::1%eth0); 0 for others */
     uint16_t port;
 } quern__socket_address;
 
@@ -39,7 +40,10 @@ uint16_t quern__socket_port(const quern__socket *socket);
 bool quern__socket_look_up(const quern__socket *socket, const char *name, uint16_t port,
                            quern__socket_address *out_address, const char **out_reason);
 
-bool quern__socket_can_reach(const quern__socket *socket, const quern__socket_address *address);
+/* Completes an address that a machine at `teller` has told, for example by the zone. Returns false if the socket cannot reach it, or
+ * if it means another machine here than there, as one of loopback does. */
+bool quern__socket_may_be_told(const quern__socket *socket, const quern__socket_address *teller,
+                               quern__socket_address *address);
 
 quern__socket_error quern__socket_send(const quern__socket *socket, const quern__socket_address *to,
                                        const unsigned char *bytes, uint32_t size, int *out_error);

@@ -21,8 +21,9 @@
 
 enum {
     DEFAULT_WINDOW = 4096,
-    REFUSED_CALLS = 60, /* calls without another try after a world could not be saved */
-    MOST_BEHIND = 8,    /* frames beyond input_delay; a spectator farther behind runs several in a call */
+    REFUSED_CALLS =
+        60, /* calls after a world could not be saved, or was not wanted any more, until another one is saved */
+    MOST_BEHIND = 8, /* frames beyond input_delay; a spectator farther behind runs several in a call */
     MOST_FRAMES_PER_CALL = 8 /* in a call */
 };
 
@@ -177,6 +178,8 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
     const bool is_gone = stands->world_frame < stands->log.first;
     if (stands->world.size_bytes > 0 && is_asked && !is_gone && (is_loading || !is_world_old(netplay)))
         return QUERN_OK;
+    /* A spectator that asks and stops asking in turn could make the players save the world all the time. */
+    if (stands->world.size_bytes > 0 && !is_asked) stands->refused_calls = REFUSED_CALLS;
     quern_byte_buffer_release(&stands->world);
     stands->world_id = 0;
     if (!is_asked) return QUERN_OK;

@@ -24,6 +24,7 @@ enum {
 
 typedef struct peer {
     bool is_known;
+    bool is_told; /* whether the address is one of an introduction, and nothing has come from there */
     quern__socket_address address;
 } peer;
 
@@ -47,7 +48,7 @@ static quern_result fail_null(const char *function, const char *argument)
 
 static bool is_same(const quern__socket_address *a, const quern__socket_address *b)
 {
-    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0 && a->port == b->port;
+    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0 && a->zone == b->zone && a->port == b->port;
 }
 
 /* Returns the peer with a number of the transport; NULL if there is none, or if it is this machine. */
@@ -56,11 +57,13 @@ static peer *find_peer(quern_netplay_udp *udp, uint32_t player)
     return player < PEERS && player != udp->def.player ? &udp->peers[player] : NULL;
 }
 
-/* Notes the address of a player that is not known yet, if the machine learns addresses. Returns whether the address
- * is the player's. */
+/* Notes the address from which a datagram of a player has come, if the machine learns addresses and none is known. An
+ * address of an introduction counts as none: behind a router, a machine has another address for each of the others. Returns
+ * whether the address is the player's. */
 static bool learn(const quern_netplay_udp *udp, peer *known, const quern__socket_address *address)
 {
-    if (!known->is_known && udp->def.introduces) *known = (peer){true, *address};
+    if (udp->def.introduces && (!known->is_known || known->is_told))
+        *known = (peer){.is_known = true, .address = *address};
     return known->is_known && is_same(&known->address, address);
 }
 
@@ -70,11 +73,13 @@ static bool learn(const quern_netplay_udp *udp, peer *known, const quern__socket
 static bool take_bytes(quern_netplay_udp *udp, uint32_t size)
 {
     const double most = udp->def.most_bytes_per_second;
+    const double burst = most / BURSTS_PER_SECOND, least = DATAGRAM_BYTES + UDP_HEADER_BYTES;
     if (udp->def.most_bytes_per_second == 0) return true;
     const uint64_t time = quern__socket_now();
     udp->left_bytes += (double)(time - udp->filled_ns) / 1e9 * most;
     udp->filled_ns = time;
-    if (udp->left_bytes > most / BURSTS_PER_SECOND) udp->left_bytes = most / BURSTS_PER_SECOND;
+    /* The largest datagram must fit, or parts of worlds would never arrive. */
+    if (udp->left_bytes > (burst > least ? burst : least)) udp->left_bytes = burst > least ? burst : least;
     if (udp->left_bytes < size) return false;
     udp->left_bytes -= size;
     return true;
@@ -109,7 +114,7 @@ static void introduce(quern_netplay_udp *udp)
         bytes[1 + i] = (unsigned char)(udp->def.session >> (8 * i));
     /* Spectators have numbers of their own at each player. */
     for (uint32_t i = 0; i < QUERN_NETPLAY_SPECTATOR; i++) {
-        if (!udp->peers[i].is_known) continue;
+        if (!udp->peers[i].is_known || udp->peers[i].is_told) continue;
         bytes[size] = (unsigned char)i;
         memcpy(bytes + size + 1, udp->peers[i].address.bytes, 16);
         bytes[size + 17] = (unsigned char)udp->peers[i].address.port;
@@ -151,8 +156,8 @@ static bool read_introduction(quern_netplay_udp *udp, const unsigned char *bytes
         peer *named = entry[0] < QUERN_NETPLAY_SPECTATOR ? find_peer(udp, entry[0]) : NULL;
         quern__socket_address address = {.port = (uint16_t)(entry[17] | entry[18] << 8)};
         memcpy(address.bytes, entry + 1, sizeof address.bytes);
-        if (named != NULL && quern__socket_can_reach(&udp->socket, &address))
-            (void)learn(udp, named, &address);
+        if (named != NULL && !named->is_known && quern__socket_may_be_told(&udp->socket, from, &address))
+            *named = (peer){.is_known = true, .is_told = true, .address = address};
     }
     return true;
 }
@@ -280,7 +285,7 @@ quern_result quern_netplay_udp_set_address(quern_netplay_udp *udp, uint32_t play
             QUERN_ERROR_UNAVAILABLE,
             "%s: the address '%s' of player %u is not known (%s): check the name and the network", function,
             name, player, reason);
-    *known = (peer){true, found};
+    *known = (peer){.is_known = true, .address = found};
     return QUERN_OK;
 }
 

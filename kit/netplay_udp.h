@@ -13,7 +13,8 @@
  *
  * Machines send to each other directly, so each needs the addresses of all others. With `introduces`, it is enough that
  * one machine is known to all: machines tell each other once per second the addresses that they know, and the address of
- * a player that is not known yet is that of the first datagram that names it. A machine behind a router that lets nothing
+ * a player that is not known yet is that of the first datagram that names it. An address that another machine has told holds
+ * until a datagram of the player comes from another one. A machine behind a router that lets nothing
  * in needs a rule of the router for its port, or the program's own relay.
  *
  * A datagram is one byte with the sender and a packet: at most 1201 bytes, which every network carries in one piece.
@@ -39,7 +40,7 @@ typedef struct quern_netplay_udp_def {
     const char *address
         QUERN__ZERO; /**< Address of this machine to receive at, as text; NULL: all of them. */
     /** Most bytes that are sent per second, headers of UDP and IPv6 included; packets beyond are dropped, and netplay sends what
-     * was in them again. 0: no limit. */
+     * was in them again. A quarter of a second's bytes may be sent at once, and the largest datagram always. 0: no limit. */
     uint32_t most_bytes_per_second QUERN__ZERO;
     /** Whether addresses of players that are not known are learnt: from their own datagrams, and from other machines. All
      * machines of a session should have it or none. */
@@ -71,7 +72,7 @@ QUERN_API quern_result quern_netplay_udp_create(const quern_netplay_udp_def *def
 QUERN_API void quern_netplay_udp_destroy(quern_netplay_udp *udp);
 
 /** Sets the address of a player, or of a spectator as in quern_netplay_udp_def: a name, which is looked up and may take
- * seconds, or a number such as "192.0.2.1" or "2001:db8::1". NULL forgets the address, so that it can be learnt anew when a
+ * seconds, or a number such as "192.0.2.1", "2001:db8::1" or, on one link, "fe80::1%eth0". NULL forgets the address, so that it can be learnt anew when a
  * player has been dropped. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such player, this machine's own, port 0),
  * UNAVAILABLE (the name is not known, or has no address that the socket can reach). */
 QUERN_API quern_result quern_netplay_udp_set_address(quern_netplay_udp *udp, uint32_t player,

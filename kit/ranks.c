@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "kit/ranks_internal.h"
 
+#include <float.h>
+
 /* Definition, and the stages of frames. A frame:
  *
  *   1. emits the events that wait, and runs the schedule;
@@ -203,9 +205,10 @@ quern_result quern_ranks_create(const quern_ranks_def *def, quern_ranks **out_ra
                                                                                 : "def->world");
     quern_result result = check_transport(&def->transport);
     if (result != QUERN_OK) return result;
-    if (!(def->radius > 0) || !(def->reach >= 0))
+    if (!(def->radius > 0 && def->radius <= FLT_MAX && def->reach >= 0 && def->reach <= FLT_MAX))
         return refuse("quern_ranks_create",
-                      "'radius' is not above 0, or 'reach' below 0: pass how far entities see");
+                      "'radius' is not above 0, 'reach' is below 0, or one of them is no "
+                      "number: pass how far entities see");
     if ((def->checkpoint_every > 0 || def->restart) && def->folder == NULL)
         return refuse("quern_ranks_create", "checkpoints need a 'folder'");
     if (def->folder != NULL && strlen(def->folder) >= RANKS_PATH_BYTES)
@@ -230,13 +233,16 @@ quern_result quern_ranks_create(const quern_ranks_def *def, quern_ranks **out_ra
     ranks->peers = peers;
     ranks->dimensions = def->planar ? 2 : 3;
     ranks->units_per_length = RANKS_UNITS / (double)def->radius;
-    /* A coordinate is rounded by up to a unit on each side, that of a root by another one. */
-    ranks->margin_units = (int64_t)(((double)def->radius + (double)def->reach) * ranks->units_per_length) +
-                          3 + (def->reach > 0);
+    /* A coordinate is rounded by up to a unit on each side, that of a root by another one. What is larger than space sees
+     * all of it. */
+    ranks->sight_units = ((double)def->radius + (double)def->reach) * ranks->units_per_length;
+    ranks->margin_units = ranks->sight_units < RANKS_LIMIT_UNITS
+                              ? (int64_t)ranks->sight_units + 3 + (def->reach > 0)
+                              : 4 * (int64_t)RANKS_LIMIT_UNITS;
     ranks->tag_bits = def->id.bits & 0xFF000000u;
     ranks->checks_ghosts = def->check_ghosts || quern_has_checks();
     ranks->own.checkpoint_frame = UINT64_MAX;
-    if (ranks->def.timeout_seconds <= 0) ranks->def.timeout_seconds = 10;
+    if (!(ranks->def.timeout_seconds > 0)) ranks->def.timeout_seconds = 10;
     if (ranks->def.balance_every == 0) ranks->def.balance_every = 16;
     if (def->folder != NULL) snprintf(ranks->folder, sizeof ranks->folder, "%s", def->folder);
     for_each_buffer(ranks, set_allocator);
@@ -341,7 +347,11 @@ quern_result quern_ranks_start(quern_ranks *ranks, quern_schedule *schedule, que
     ranks->delta_seconds = delta_seconds;
     quern_result result = quern_schedule_compile(schedule);
     if (result == QUERN_OK) result = check_systems(ranks);
-    if (result == QUERN_OK && ranks->def.restart) result = quern__ranks_load(ranks);
+    if (result == QUERN_OK) result = quern_entity_destroy_matching(ranks->all_ghosts, NULL);
+    if (result == QUERN_OK && ranks->def.restart)
+        result = quern__ranks_load(ranks);
+    else if (result == QUERN_OK && ranks->def.checkpoint_every > 0 && ranks->rank == 0)
+        quern__ranks_spare_checkpoint(ranks);
     ranks->was_started = true;
     return result != QUERN_OK ? quern__ranks_fail(ranks, result) : QUERN_OK;
 }
@@ -378,12 +388,13 @@ static int64_t describe_program(const quern_ranks *ranks)
 
 static quern_result compare_programs(quern_ranks *ranks)
 {
-    int64_t *numbers = begin_numbers(ranks, 7);
+    int64_t *numbers = begin_numbers(ranks, 8);
     if (numbers == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
     numbers[0] = numbers[3] = describe_program(ranks);
     numbers[1] = numbers[4] = (int64_t)ranks->frame;
     numbers[2] = numbers[5] = (int64_t)ranks->end_frame;
     numbers[6] = (int64_t)(quern_clock_ns() >> 1);
+    numbers[7] = ranks->slot; /* rank 0 alone may have looked into the folder */
     return quern__ranks_begin_reduce(ranks, 0, 3);
 }
 
@@ -399,6 +410,7 @@ static quern_result check_programs(quern_ranks *ranks)
                 "and options",
                 what[i]);
     if (ranks->run_number == 0) ranks->run_number = (uint64_t)numbers[6];
+    ranks->slot = (uint32_t)numbers[7];
     return QUERN_OK;
 }
 
@@ -548,6 +560,17 @@ static quern_result send_ghosts(quern_ranks *ranks)
     return ranks->rank_count > 1 ? quern__ranks_send_ghosts(ranks) : QUERN_OK;
 }
 
+/* Begins to add up how many ranks could not do their part of a checkpoint. */
+static quern_result count_failures(quern_ranks *ranks, quern_result result, ranks_stage next)
+{
+    int64_t *numbers = begin_numbers(ranks, 1);
+    if (result != QUERN_OK) snprintf(ranks->problem, sizeof ranks->problem, "%s", quern_error_message());
+    if (numbers == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    numbers[0] = result != QUERN_OK;
+    ranks->stage = next;
+    return quern__ranks_begin_reduce(ranks, 1, 0);
+}
+
 static quern_result end_moves(quern_ranks *ranks)
 {
     quern_result result = quern__ranks_take_arriving(ranks);
@@ -558,21 +581,13 @@ static quern_result end_moves(quern_ranks *ranks)
     if (!saves) return send_ghosts(ranks);
     result = quern__ranks_forget_ghosts(ranks);
     if (result != QUERN_OK) return result;
-    int64_t *numbers = begin_numbers(ranks, 1);
-    if (numbers == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    numbers[0] = quern__ranks_save(ranks) != QUERN_OK;
-    if (numbers[0]) snprintf(ranks->problem, sizeof ranks->problem, "%s", quern_error_message());
-    ranks->stage = RANKS_SAVED;
-    return quern__ranks_begin_reduce(ranks, 1, 0);
+    return count_failures(ranks, quern__ranks_save(ranks), RANKS_SAVED);
 }
 
-/* Ends a checkpoint that all ranks have written, or the call if some have not. */
+/* Ends a checkpoint that is complete, or the call if a rank could not do its part. */
 static quern_result end_checkpoint(quern_ranks *ranks)
 {
-    const bool is_whole = ((const int64_t *)ranks->numbers.bytes)[0] == 0;
-    if (is_whole) {
-        const quern_result result = quern__ranks_commit(ranks);
-        if (result != QUERN_OK) return result;
+    if (((const int64_t *)ranks->numbers.bytes)[0] == 0) {
         ranks->own.checkpoint_frame = ranks->frame;
         ranks->slot = !ranks->slot;
     } else {
@@ -661,6 +676,9 @@ static quern_result step(quern_ranks *ranks)
     case RANKS_ARRIVED:
         return end_moves(ranks);
     case RANKS_SAVED:
+        if (((const int64_t *)ranks->numbers.bytes)[0] > 0) return end_checkpoint(ranks);
+        return count_failures(ranks, quern__ranks_commit(ranks), RANKS_COMMITTED);
+    case RANKS_COMMITTED:
         return end_checkpoint(ranks);
     case RANKS_GHOSTS_ARRIVED:
         ranks->stage = RANKS_FRAME;
@@ -702,7 +720,7 @@ static quern_result begin_run(quern_ranks *ranks, uint64_t frame_count, bool wan
     if (ranks->is_ended)
         return quern_error_set(QUERN_ERROR_UNAVAILABLE, "quern_ranks_run: an earlier call has failed: %s",
                                ranks->ending);
-    ranks->end_frame = ranks->frame + frame_count;
+    ranks->end_frame = frame_count < UINT64_MAX - ranks->frame ? ranks->frame + frame_count : UINT64_MAX;
     ranks->wants_hash = wants_hash;
     ranks->problem[0] = '\0';
     ranks->has_lost_checkpoint = false;

@@ -154,12 +154,13 @@ typedef struct quern_ranks_def {
  * UNKNOWN_COMPONENT, DUPLICATE_NAME, LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_ranks_create(const quern_ranks_def *def, quern_ranks **out_ranks);
 
-/** Destroys the part of this rank. Its entities remain. Call it before the world is destroyed. NULL is allowed. */
+/** Destroys the part of this rank. Its entities remain, and ghosts until another part is started (quern_ranks_start). Call it
+ * before the world is destroyed. NULL is allowed. */
 QUERN_API void quern_ranks_destroy(quern_ranks *ranks);
 
 /* ------------------------------------------------------------------------------------------- frames */
 
-/** Sets what frames run, and loads the last checkpoint if `restart` is set: also one of another number of ranks. The world must
+/** Sets what frames run, destroys ghosts that an earlier part has left in the world, and loads the last checkpoint if `restart` is set: also one of another number of ranks. The world must
  * then never have had an entity. jobs may be NULL.
  *
  * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (the schedule belongs to another world; a system writes a component of ghosts, and
@@ -172,7 +173,8 @@ QUERN_API quern_result quern_ranks_start(quern_ranks *ranks, quern_schedule *sch
  * each may have been created by any rank, but by one only. out_hash, which may be NULL on all ranks or on none, receives the hash
  * of all entities by id after the last frame.
  *
- * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (not started; a ghost was written; an entity without an id has a position; a handle or target
+ * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (not started; a ghost was written; an entity without an id has a position; two
+ * entities near a border have one id; a handle or target
  * outside of the tree of an entity that moves); UNAVAILABLE (a rank did not answer for `timeout_seconds`: the message
  * names it, the last frame, and the checkpoint to go on from; every later call fails); CANCELLED (another rank has failed: the
  * message has that of the other); BAD_ARCHIVE (a rank has sent damaged bytes, or runs another program); IO
@@ -194,10 +196,12 @@ QUERN_API uint32_t quern_ranks_index(const quern_ranks *ranks);
 /** Returns the number of ranks; 0 for NULL. Thread-safe. */
 QUERN_API uint32_t quern_ranks_count(const quern_ranks *ranks);
 
-/** Returns whether this rank is to create the entity with an index at the beginning: each index belongs to one rank. */
+/** Returns whether this rank is to create the entity with an index at the beginning: each index belongs to one rank. false for
+ * NULL. */
 static inline bool quern_ranks_creates(const quern_ranks *ranks, uint64_t index)
 {
-    return index % quern_ranks_count(ranks) == quern_ranks_index(ranks);
+    const uint32_t count = quern_ranks_count(ranks);
+    return count > 0 && index % count == quern_ranks_index(ranks);
 }
 
 /** Returns the resource with the value quern_ranks_state, or null for NULL. Thread-safe. */

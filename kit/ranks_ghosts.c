@@ -93,6 +93,12 @@ static quern_result show(quern_ranks *ranks, ranks_peer *peer, uint64_t id, uint
     }
     ranks_shown *shown = slot_of(&peer->shown, slot, sizeof *shown);
     char *sent = slot_of(&peer->values, slot, ranks->ghost_bytes);
+    if (is_known && shown->round == ranks->round)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_ranks_run: two entities of rank %u have the id %llu: ids are unique in "
+            "all worlds (quern_ranks_child_id)",
+            (unsigned)ranks->rank, (unsigned long long)id);
     shown->round = ranks->round;
     if (is_known && shown->present == present) {
         uint32_t mask = 0;

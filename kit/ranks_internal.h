@@ -118,6 +118,7 @@ typedef enum ranks_stage {
     RANKS_LEAVING_COUNTED,
     RANKS_ARRIVED,
     RANKS_SAVED,
+    RANKS_COMMITTED,
     RANKS_GHOSTS_ARRIVED,
     RANKS_TOTALS_KNOWN,
     RANKS_DONE
@@ -155,6 +156,7 @@ struct quern_ranks {
     /* Space. */
     uint32_t dimensions;
     double units_per_length;
+    double sight_units;           /* how far an entity sees, and the entities below its root with it */
     int64_t margin_units;         /* farther from the box of a rank than this, none of its entities sees */
     quern_byte_buffer nodes;      /* ranks_node; the first is the root */
     uint32_t level_begin;         /* first node of the level that is being divided */
@@ -298,6 +300,8 @@ quern_result quern__ranks_save(quern_ranks *ranks);
 /* Makes the files of all ranks the last checkpoint. */
 quern_result quern__ranks_commit(quern_ranks *ranks);
 quern_result quern__ranks_load(quern_ranks *ranks);
+/* Chooses the slot that a checkpoint of an earlier run does not use, so that it is whole until this run has one. */
+void quern__ranks_spare_checkpoint(quern_ranks *ranks);
 
 /* ------------------------------------------------------------------ ranks_posix.c, ranks_windows.c */
 

@@ -61,11 +61,13 @@ static uint64_t note_outside(void *user_data, quern_entity entity)
 static quern_result refuse_outside(quern_ranks *ranks)
 {
     const uint64_t *id = quern_entity_get(ranks->world, ranks->outside, ranks->def.id);
-    return quern_error_set(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_ranks_run: an entity that moves from rank %u refers to the entity with the id %llu, "
-        "which does not move with it: store ids, or name the relation in 'holds' of quern_ranks_def",
-        (unsigned)ranks->rank, (unsigned long long)(id != NULL ? *id : 0));
+    char what[48] = "an entity without id";
+    if (id != NULL) snprintf(what, sizeof what, "the entity with the id %llu", (unsigned long long)*id);
+    return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_ranks_run: an entity that moves from rank %u refers to %s, which does "
+                           "not move with it: store "
+                           "ids, or name the relation in 'holds' or 'local' of quern_ranks_def",
+                           (unsigned)ranks->rank, what);
 }
 
 static quern_result open_saving(quern_ranks *ranks, ranks_peer *peer)

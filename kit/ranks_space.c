@@ -155,7 +155,8 @@ static int64_t find_cut(const ranks_node *node, const int64_t *bins)
     uint32_t bin = 0;
     for (uint32_t i = 0; i < RANKS_BINS; i++)
         total += (uint64_t)bins[i];
-    const uint64_t wanted = total / node->rank_count * left_count;
+    const uint64_t wanted =
+        total / node->rank_count * left_count + total % node->rank_count * left_count / node->rank_count;
     if (total == 0) return begin_of_bin(node, RANKS_BINS / 2);
     while (bin + 1 < RANKS_BINS && sum + (uint64_t)bins[bin] <= wanted)
         sum += (uint64_t)bins[bin++];
@@ -199,15 +200,13 @@ static bool are_near(const quern_ranks *ranks, const ranks_box *a, const ranks_b
 }
 
 /* Returns the lengths of a box without `units` at each side; unlimited where the box is. */
-static ranks_lengths shrink(const quern_ranks *ranks, int64_t units)
+static ranks_lengths shrink(const quern_ranks *ranks, double units)
 {
     ranks_lengths lengths;
     for (uint32_t k = 0; k < 3; k++) {
-        const int64_t min = ranks->box.min[k] + units, max = ranks->box.max[k] - units;
-        lengths.min[k] =
-            ranks->box.min[k] < -RANKS_LIMIT_UNITS ? -HUGE_VAL : (double)min / ranks->units_per_length;
-        lengths.max[k] =
-            ranks->box.max[k] > RANKS_LIMIT_UNITS ? HUGE_VAL : (double)max / ranks->units_per_length;
+        const double min = (double)ranks->box.min[k] + units, max = (double)ranks->box.max[k] - units;
+        lengths.min[k] = ranks->box.min[k] < -RANKS_LIMIT_UNITS ? -HUGE_VAL : min / ranks->units_per_length;
+        lengths.max[k] = ranks->box.max[k] > RANKS_LIMIT_UNITS ? HUGE_VAL : max / ranks->units_per_length;
     }
     return lengths;
 }
@@ -231,7 +230,7 @@ quern_result quern__ranks_end_division(quern_ranks *ranks)
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].left == 0 && nodes[i].first_rank == ranks->rank) ranks->box = nodes[i].box;
     ranks->surely_own = shrink(ranks, 1);
-    ranks->surely_inner = shrink(ranks, ranks->margin_units + 2);
+    ranks->surely_inner = shrink(ranks, ranks->sight_units + 6);
     ranks->neighbours.size_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t rank = nodes[i].first_rank;

@@ -196,22 +196,36 @@ static quern_result load_file(quern_ranks *ranks, const ranks_file_head *wanted,
     return QUERN_OK;
 }
 
-quern_result quern__ranks_load(quern_ranks *ranks)
+/* Reads which checkpoint is the last. */
+static quern_result read_checkpoint(const quern_ranks *ranks, ranks_file_head *head, uint32_t *out_slot)
 {
     ranks_path path;
-    ranks_file_head head;
-    uint32_t slot;
     snprintf(path, sizeof path, "%s/checkpoint.quern", ranks->folder);
     FILE *file = fopen(path, "rb");
     if (file == NULL) return fail_io("quern_ranks_start", "opened", path);
     const int count = fscanf(file,
                              "quern-ranks 1 checkpoint of frame %" SCNu64 " ranks %" SCNu32 " run %" SCNx64
                              " slot %" SCNu32,
-                             &head.frame, &head.rank_count, &head.run, &slot);
+                             &head->frame, &head->rank_count, &head->run, out_slot);
     fclose(file);
-    if (count != 4 || slot > 1 || head.rank_count == 0 || head.rank_count > QUERN_RANKS_MAX)
-        return bad_file(path, 0, "does not say which checkpoint is the last");
-    quern_result result = QUERN_OK;
+    return count == 4 && *out_slot <= 1 && head->rank_count > 0 && head->rank_count <= QUERN_RANKS_MAX
+               ? QUERN_OK
+               : bad_file(path, 0, "does not say which checkpoint is the last");
+}
+
+void quern__ranks_spare_checkpoint(quern_ranks *ranks)
+{
+    ranks_file_head head;
+    uint32_t slot;
+    if (read_checkpoint(ranks, &head, &slot) == QUERN_OK) ranks->slot = !slot;
+}
+
+quern_result quern__ranks_load(quern_ranks *ranks)
+{
+    ranks_file_head head;
+    uint32_t slot;
+    quern_result result = read_checkpoint(ranks, &head, &slot);
+    if (result != QUERN_OK) return result;
     const bool has_own = ranks->rank < head.rank_count;
     for (uint32_t i = ranks->rank; i < head.rank_count && result == QUERN_OK; i += ranks->rank_count) {
         head.rank = i;

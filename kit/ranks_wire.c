@@ -220,7 +220,10 @@ static quern_result take_packet(quern_ranks *ranks, uint32_t from)
         return bad_packet(from, "is damaged");
     if (head.kind == RANKS_FAILED) {
         quern_error_set(QUERN_ERROR_CANCELLED, "quern_ranks_run: rank %u has failed in frame %llu: %.*s",
-                        (unsigned)from, (unsigned long long)head.frame, (int)head.size_bytes, bytes);
+                        (unsigned)from, (unsigned long long)head.frame,
+                        head.size_bytes < sizeof ranks->ending ? (int)head.size_bytes
+                                                               : (int)sizeof ranks->ending,
+                        bytes);
         return end(ranks, QUERN_ERROR_CANCELLED);
     }
     if (head.kind == RANKS_PARTING) {

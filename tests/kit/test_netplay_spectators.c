@@ -291,6 +291,28 @@ Test(netplay_spectators, a_request_that_hears_nothing_gets_no_world)
     close_stage(&it);
 }
 
+/* One that says in turn that it has the world and that it lacks it costs the players little. */
+Test(netplay_spectators, a_spectator_that_asks_on_and_off_gets_few_worlds)
+{
+    stage it;
+    uint32_t saved = 0, last = 0;
+    open_stage(&it, 14, &(quern_netplay_def){.spectator_count = 1});
+    machine *spectator = add_spectator(&it);
+    (void)play(&it, 100);
+    for (uint32_t i = 0; i < 240; i++, it.net.tick++) {
+        for (uint32_t k = 0; k < PLAYERS; k++)
+            step_machine(&it.players[k], NULL);
+        spectator->netplay->counts.is_joining = i % 4 < 2;
+        (void)quern_netplay_advance(spectator->netplay, NULL, NULL, NULL);
+        const uint32_t id = it.players[0].netplay->stands.world_id;
+        saved += id != last && id != 0;
+        last = id;
+    }
+    cr_assert_geq(saved, 1);
+    cr_assert_leq(saved, 5);
+    close_stage(&it);
+}
+
 Test(netplay_spectators, damaged_and_random_packets_do_no_harm)
 {
     for (uint64_t seed = 1; seed <= 4; seed++) {

@@ -6,9 +6,12 @@
 #include "tests/kit/netplay_machines.h"
 #include "tests/support/failing_allocator.h"
 
+#include "kit/netplay_socket.h"
+
 #include <quern/kit/netplay_udp.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -215,6 +218,133 @@ Test(netplay_udp, strangers_and_damaged_datagrams_are_ignored)
     cr_assert_eq(close(stranger), 0);
     cr_assert_eq(close(player_1), 0);
     quern_netplay_udp_destroy(udp);
+}
+
+/* Writes an introduction of a player, who has an address of IPv4. Returns its size. */
+static uint32_t write_introduction(unsigned char *bytes, uint32_t sender, uint32_t player, uint16_t port)
+{
+    memset(bytes, 0, 28);
+    bytes[0] = (unsigned char)(0x80 | sender);
+    bytes[1] = SESSION;
+    bytes[9] = (unsigned char)player;
+    memset(bytes + 20, 0xff, 2);
+    memcpy(bytes + 22, (const unsigned char[]){127, 0, 0, 1}, 4);
+    bytes[26] = (unsigned char)port;
+    bytes[27] = (unsigned char)(port >> 8);
+    return 28;
+}
+
+/* Behind a router, a player has another address for each of the others. */
+Test(netplay_udp, an_address_that_was_told_gives_way_to_the_one_that_datagrams_come_from)
+{
+    quern_netplay_udp *udp =
+        open_udp(&(quern_netplay_udp_def){.address = "127.0.0.1", .introduces = true, .session = SESSION});
+    uint16_t port_1, port_2, told_port;
+    const int player_1 = open_plain(&port_1), player_2 = open_plain(&port_2), told = open_plain(&told_port);
+    unsigned char bytes[28], received[QUERN_NETPLAY_PACKET_BYTES];
+    uint32_t player;
+    cr_assert_eq(quern_netplay_udp_set_address(udp, 1, "127.0.0.1", port_1), QUERN_OK);
+    send_plain(player_1, udp, bytes, write_introduction(bytes, 1, 2, told_port));
+    send_plain(player_2, udp, "\2first", 6);
+    cr_assert_eq(await(udp, &player, received), 5);
+    cr_assert_eq(player, 2);
+    send_plain(told, udp, "\2false", 6); /* now the address of player 2 is known */
+    send_plain(player_1, udp, bytes, write_introduction(bytes, 1, 2, told_port));
+    send_plain(player_2, udp, "\2again", 6);
+    cr_assert_eq(await(udp, &player, received), 5);
+    cr_assert_arr_eq(received, "again", 5);
+    cr_assert_eq(udp_status(udp).ignored_count, 1);
+    cr_assert_eq(close(player_1) | close(player_2) | close(told), 0);
+    quern_netplay_udp_destroy(udp);
+}
+
+/* An address that means another machine here than on the machine that tells it is of no use. */
+Test(netplay_udp, addresses_of_loopback_groups_and_other_links_are_not_told)
+{
+    enum { FAR, OWN, LINK, TELLERS };
+    static const char *const tellers[TELLERS] = {"2001:db8::1", "::1", "fe80::1"};
+    static const struct {
+        const char *address;
+        bool is_taken[TELLERS];
+    } told[] = {
+        {"2001:db8::2", {true, true, true}},
+        {"::ffff:192.0.2.1", {true, true, true}},
+        {"::1", {false, true, false}},
+        {"::ffff:127.0.0.1", {false, true, false}},
+        {"fe80::2", {false, false, true}},
+        {"::", {false, false, false}},
+        {"::ffff:0.0.0.0", {false, false, false}},
+        {"ff02::1", {false, false, false}},
+        {"::ffff:224.0.0.1", {false, false, false}},
+        {"::ffff:255.255.255.255", {false, false, false}},
+    };
+    const quern__socket socket = {.has_six = true}, four = {.has_six = false};
+    for (uint32_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        for (uint32_t k = 0; k < TELLERS; k++) {
+            quern__socket_address teller = {.port = 1, .zone = k == LINK ? 7 : 0}, address = {.port = 2};
+            cr_assert_eq(inet_pton(AF_INET6, tellers[k], teller.bytes), 1);
+            cr_assert_eq(inet_pton(AF_INET6, told[i].address, address.bytes), 1);
+            cr_assert_eq(quern__socket_may_be_told(&socket, &teller, &address), told[i].is_taken[k],
+                         "%s told by %s", told[i].address, tellers[k]);
+            const bool is_of_link = address.bytes[0] == 0xfe;
+            cr_assert_eq(address.zone, is_of_link && k == LINK ? 7 : 0);
+            if (address.bytes[10] != 0xff)
+                cr_assert_not(quern__socket_may_be_told(&four, &teller, &address));
+        }
+    }
+}
+
+/* Skips tests of a system without IPv6. */
+static bool has_six(void)
+{
+    quern_netplay_udp *udp = NULL;
+    const bool has = quern_netplay_udp_create(&(quern_netplay_udp_def){.address = "::1"}, &udp) == QUERN_OK;
+    quern_netplay_udp_destroy(udp);
+    return has;
+}
+
+Test(netplay_udp, an_address_of_one_link_keeps_its_zone)
+{
+    quern_netplay_udp *udp = open_udp(&(quern_netplay_udp_def){0});
+    if (has_six()) {
+        cr_assert_eq(quern_netplay_udp_set_address(udp, 1, "fe80::1%lo", 7777), QUERN_OK, "%s",
+                     quern_error_message());
+        send_bytes(udp, 1, "word", 4);
+        cr_assert_neq(udp_status(udp).system_error, EINVAL, "the system lacks the interface");
+    }
+    quern_netplay_udp_destroy(udp);
+}
+
+Test(netplay_udp, an_address_that_is_taken_or_of_another_machine_is_refused_as_that)
+{
+    quern_netplay_udp *other = NULL;
+    cr_assert_eq(quern_netplay_udp_create(&(quern_netplay_udp_def){.address = "192.0.2.1"}, &other),
+                 QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_not_null(strstr(quern_error_message(), "'192.0.2.1' is none of this machine"));
+    if (!has_six()) return;
+    quern_netplay_udp *udp = open_udp(&(quern_netplay_udp_def){.address = "::1"});
+    const quern_netplay_udp_def same = {.address = "::1", .port = quern_netplay_udp_port(udp)};
+    cr_assert_eq(quern_netplay_udp_create(&same, &other), QUERN_ERROR_UNAVAILABLE);
+    cr_assert_not_null(strstr(quern_error_message(), "is the port in use?"));
+    const quern_netplay_udp_def all = {.port = same.port};
+    cr_assert_eq(quern_netplay_udp_create(&all, &other), QUERN_ERROR_UNAVAILABLE, "not of IPv4 alone");
+    quern_netplay_udp_destroy(udp);
+}
+
+Test(netplay_udp, the_largest_packet_is_sent_at_the_lowest_limit)
+{
+    quern_netplay_udp *a =
+        open_udp(&(quern_netplay_udp_def){.address = "127.0.0.1", .most_bytes_per_second = 2000});
+    quern_netplay_udp *b = open_udp(&(quern_netplay_udp_def){.player = 1, .address = "127.0.0.1"});
+    const unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES] = {0};
+    cr_assert_eq(quern_netplay_udp_set_address(a, 1, "127.0.0.1", quern_netplay_udp_port(b)), QUERN_OK);
+    for (uint32_t i = 0; i < 1000 && udp_status(a).sent_count == 0; i++) {
+        send_bytes(a, 1, bytes, sizeof bytes);
+        wait_ms(1);
+    }
+    cr_assert_eq(udp_status(a).sent_count, 1);
+    quern_netplay_udp_destroy(a);
+    quern_netplay_udp_destroy(b);
 }
 
 Test(netplay_udp, no_more_bytes_are_sent_than_allowed)

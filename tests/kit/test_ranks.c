@@ -7,6 +7,7 @@
 #include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +250,10 @@ Test(ranks, wrong_definitions_are_refused)
                  {def_of(&s), QUERN_ERROR_INVALID_ARGUMENT, "ghosts cannot have 'owner'"},
                  {def_of(&s), QUERN_ERROR_INVALID_ARGUMENT, "checkpoints need a 'folder'"},
                  {def_of(&s), QUERN_ERROR_INVALID_ARGUMENT, "'transport' has a wrong rank"},
-                 {def_of(&s), QUERN_ERROR_IO, "/no-such-folder/try-0.tmp' cannot be created"}};
+                 {def_of(&s), QUERN_ERROR_IO, "/no-such-folder/try-0.tmp' cannot be created"},
+                 {def_of(&s), QUERN_ERROR_INVALID_ARGUMENT, "or one of them is no number"},
+                 {def_of(&s), QUERN_ERROR_INVALID_ARGUMENT, "or one of them is no number"},
+                 {def_of(&s), QUERN_ERROR_INVALID_ARGUMENT, "or one of them is no number"}};
     cases[0].def.world = NULL;
     cases[1].def.id = (quern_component){0};
     cases[2].def.id = s.place;
@@ -260,6 +264,9 @@ Test(ranks, wrong_definitions_are_refused)
     cases[7].def.transport.rank_count = 2;
     cases[8].def.folder = "/no-such-folder";
     cases[8].def.checkpoint_every = 3;
+    cases[9].def.radius = INFINITY;
+    cases[10].def.reach = NAN;
+    cases[11].def.reach = INFINITY;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         cr_assert_eq(quern_ranks_create(&cases[i].def, &ranks), cases[i].result, "%zu: %s", i,
                      quern_error_message());
@@ -270,6 +277,7 @@ Test(ranks, wrong_definitions_are_refused)
     cr_assert_eq(quern_ranks_run(NULL, 1, NULL), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_start(NULL, NULL, NULL, 0), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_get_stats(NULL, NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_not(quern_ranks_creates(NULL, 0));
     quern_ranks_alone *alone;
     quern_ranks_transport transport;
     cr_assert_eq(quern_ranks_alone_create(0, NULL, &alone), QUERN_ERROR_INVALID_ARGUMENT);
@@ -305,23 +313,25 @@ Test(ranks, a_system_that_writes_ghosts_is_refused_by_name)
     close_small(&s);
 }
 
-/* Two ranks of a small world without systems. */
+/* Ranks of a small world without systems: two of them, or more. */
 typedef struct pair {
-    small worlds[2];
+    uint32_t count;
+    small worlds[MOST];
     quern_ranks_alone *alone;
-    quern_ranks *list[2];
-    quern_schedule *schedules[2];
+    quern_ranks *list[MOST];
+    quern_schedule *schedules[MOST];
 } pair;
 
-static pair open_pair(bool checks)
+static pair open_several(uint32_t count, bool checks, float reach)
 {
-    pair p = {0};
-    must(quern_ranks_alone_create(2, NULL, &p.alone));
-    for (uint32_t i = 0; i < 2; i++) {
+    pair p = {.count = count};
+    must(quern_ranks_alone_create(count, NULL, &p.alone));
+    for (uint32_t i = 0; i < count; i++) {
         p.worlds[i] = open_small(1);
         quern_ranks_def def = def_of(&p.worlds[i]);
         must(quern_ranks_alone_transport(p.alone, i, &def.transport));
         def.check_ghosts = checks;
+        def.reach = reach;
         def.globals[0] = (quern_ranks_global){.kind = QUERN_RANKS_SUM, .component = p.worlds[i].number};
         must(quern_ranks_create(&def, &p.list[i]));
         must(quern_schedule_create(p.worlds[i].world, NULL, &p.schedules[i]));
@@ -330,9 +340,14 @@ static pair open_pair(bool checks)
     return p;
 }
 
+static pair open_pair(bool checks)
+{
+    return open_several(2, checks, 0);
+}
+
 static void close_pair(pair *p)
 {
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < p->count; i++) {
         quern_ranks_destroy(p->list[i]);
         quern_schedule_destroy(p->schedules[i]);
         close_small(&p->worlds[i]);
@@ -396,6 +411,66 @@ Test(ranks, what_is_within_the_radius_of_the_other_rank_is_its_ghost)
     }
 }
 
+/* Adds entities along a line, half of them on each rank. */
+static void add_line(const pair *p, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        add_entity(&p->worlds[i % 2], 10 + i, (float)i / 4);
+}
+
+Test(ranks, entities_that_see_farther_than_space_see_all)
+{
+    static const float sizes[] = {1e7f, 1e8f, 1e30f};
+    for (uint32_t i = 0; i < 3; i++) {
+        pair p = open_several(2, false, 3 * sizes[i]);
+        add_line(&p, 8);
+        add_entity(&p.worlds[0], 1, -sizes[i]);
+        add_entity(&p.worlds[1], 2, sizes[i]);
+        must(quern_ranks_run_all(p.list, 2, 1, NULL));
+        for (uint32_t rank = 0; rank < 2; rank++)
+            cr_assert_eq(quern_world_list_entities(p.worlds[rank].world, NULL, 0), 10);
+        close_pair(&p);
+    }
+}
+
+Test(ranks, few_entities_are_divided_evenly)
+{
+    pair p = open_several(4, false, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        add_entity(&p.worlds[0], 1 + i, 100 * (float)i);
+    must(quern_ranks_run_all(p.list, 4, 1, NULL));
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_leq(owned_count(&p, i), 1);
+    close_pair(&p);
+}
+
+Test(ranks, two_entities_near_a_border_with_one_id_are_refused)
+{
+    pair p = open_pair(false);
+    add_line(&p, 8);
+    for (uint32_t i = 0; i < 8; i++)
+        add_entity(&p.worlds[i % 2], 77, (float)i / 4);
+    cr_assert_eq(quern_ranks_run_all(p.list, 2, 1, NULL), QUERN_ERROR_INVALID_ARGUMENT);
+    expect_message("two entities of rank");
+    expect_message("have the id 77");
+    close_pair(&p);
+}
+
+Test(ranks, the_next_part_in_a_world_destroys_the_ghosts_of_the_one_before)
+{
+    pair p = open_pair(false);
+    add_line(&p, 8);
+    must(quern_ranks_run_all(p.list, 2, 1, NULL));
+    cr_assert_gt(quern_world_list_entities(p.worlds[0].world, NULL, 0), owned_count(&p, 0));
+    quern_ranks_destroy(p.list[0]);
+    quern_ranks_def def = def_of(&p.worlds[0]); /* one rank */
+    must(quern_ranks_create(&def, &p.list[0]));
+    must(quern_ranks_start(p.list[0], p.schedules[0], NULL, 0));
+    cr_assert_eq(quern_world_list_entities(p.worlds[0].world, NULL, 0), owned_count(&p, 0));
+    must(quern_ranks_run(p.list[0], 3, NULL));
+    close_pair(&p);
+}
+
 Test(ranks, writing_a_ghost_ends_the_run_where_ghosts_are_checked)
 {
     pair p = open_pair(true);
@@ -424,6 +499,17 @@ Test(ranks, references_out_of_a_tree_that_moves_are_refused)
     }
     cr_assert_eq(quern_ranks_run_all(p.list, 2, 1, NULL), QUERN_ERROR_INVALID_ARGUMENT);
     expect_message("refers to the entity with the id 10, which does not move with it");
+    close_pair(&p);
+
+    /* Such as one with shared values. */
+    p = open_pair(false);
+    quern_entity shared;
+    must(quern_entity_create(p.worlds[0].world, &shared));
+    for (uint32_t i = 0; i < 8; i++)
+        must(quern_entity_relate(p.worlds[0].world, add_entity(&p.worlds[0], 10 + i, (float)i),
+                                 p.worlds[0].owner, shared));
+    cr_assert_eq(quern_ranks_run_all(p.list, 2, 1, NULL), QUERN_ERROR_INVALID_ARGUMENT);
+    expect_message("refers to an entity without id, which does not move with it");
     close_pair(&p);
 }
 
@@ -496,14 +582,15 @@ static void path_in_folder(char out[96], const char *name)
     snprintf(out, 96, "%s/%s", folder, name);
 }
 
-Test(ranks_files, a_checkpoint_that_cannot_be_written_leaves_the_older_one)
+/* A checkpoint cannot be written if a folder is in the place of one of its files. */
+static void expect_checkpoint_lost(const char *name)
 {
     party p;
     char path[96];
     uint64_t hash;
     open_party(&p, 4, 2, (quern_ranks_def){.folder = folder, .checkpoint_every = 5});
     must(quern_ranks_run_all(p.list, 2, 5, NULL));
-    path_in_folder(path, "rank-1-b.tmp");
+    path_in_folder(path, name);
     cr_assert_eq(mkdir(path, 0700), 0); /* in the place of the file */
     cr_assert_eq(quern_ranks_run_all(p.list, 2, 10, NULL), QUERN_ERROR_IO);
     cr_assert_eq(quern_ranks_frame(p.list[0]), 10);
@@ -515,6 +602,16 @@ Test(ranks_files, a_checkpoint_that_cannot_be_written_leaves_the_older_one)
     must(quern_ranks_run_all(p.list, 2, p.draw.frame_count - 10, &hash)); /* it goes on */
     cr_assert_eq(hash, program_hash(&p.draw, &(program_run){0}, NULL));
     close_party(&p);
+}
+
+Test(ranks_files, a_checkpoint_that_cannot_be_written_leaves_the_older_one)
+{
+    expect_checkpoint_lost("rank-1-b.tmp");
+}
+
+Test(ranks_files, a_checkpoint_that_cannot_be_named_leaves_the_older_one)
+{
+    expect_checkpoint_lost("checkpoint.tmp");
 }
 
 /* Runs to frame 10, and returns the draw. */
@@ -543,6 +640,24 @@ static quern_result restart(const program_draw *draw)
     const quern_result result = quern_ranks_start(rank.ranks, rank.schedule, NULL, 0.1);
     program_close(&rank);
     return result;
+}
+
+Test(ranks_files, a_further_run_in_the_folder_leaves_the_checkpoint_until_it_has_its_own)
+{
+    char path[96];
+    const program_draw draw = program_draw_from(4);
+    for (uint32_t until = 6; until <= 11;
+         until += 5) { /* the checkpoint is in the one slot, then in the other */
+        party p;
+        program_hash(&draw, &(program_run){.rank_count = 3, .folder = folder, .until = until}, NULL);
+        open_party(&p, 4, 2, (quern_ranks_def){.folder = folder, .checkpoint_every = 5});
+        path_in_folder(path, "checkpoint.tmp");
+        cr_assert_eq(mkdir(path, 0700), 0); /* in the place of the file */
+        cr_assert_eq(quern_ranks_run_all(p.list, 2, 5, NULL), QUERN_ERROR_IO);
+        cr_assert_eq(rmdir(path), 0);
+        close_party(&p);
+        cr_assert_eq(restart(&draw), QUERN_OK, "%s", quern_error_message());
+    }
 }
 
 Test(ranks_files, damaged_checkpoints_are_refused_with_file_and_frame)

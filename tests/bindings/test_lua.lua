@@ -203,6 +203,23 @@ function tests.a_closed_world(s)
   says("the query is used after it was closed", function() query:count() end)
 end
 
+function tests.a_world_that_is_closed_in_its_frame(s)
+  local calls = {function() s.world:close() end, function() s.schedule:close() end, function() s.schedule:run(0) end}
+  s.schedule:system("stops", {}, function() table.remove(calls, 1)() end, {exclusive = true})
+  says("World:close: a frame of the world is running", s.schedule.run, s.schedule, 0)
+  says("Schedule:close: this schedule is running a frame", s.schedule.run, s.schedule, 0)
+  says("Schedule:run: this schedule is running a frame", s.schedule.run, s.schedule, 0)
+end
+
+function tests.an_error_without_a_message(s)
+  s.schedule:system("fails", {}, function() error() end, {exclusive = true})
+  says("system 'fails' has failed", s.schedule.run, s.schedule, 0)
+end
+
+function tests.a_value_that_is_missing(s)
+  equal(select("#", s.world:get(s.world:create(), s.Position)), 1)
+end
+
 function tests.an_unknown_phase(s)
   says("has no phase 'draw'; it has update", s.schedule.system, s.schedule, "a", {s.Position}, print, {phase = "draw"})
 end

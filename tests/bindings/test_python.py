@@ -64,6 +64,17 @@ class Values(Scene):
         self.assertEqual(len(self.world.query(self.Position)), 400)
         self.assertFalse(self.world.is_alive(handles[0]))
 
+    def test_entities_of_arrays_with_strides_are_destroyed(self):
+        entities = self.world.create_many(8, {self.Position: None})
+        self.world.destroy(entities[::2])
+        self.assertEqual([self.world.is_alive(entity) for entity in entities], [False, True] * 4)
+        table = np.zeros(2, [("frame", "u8"), ("entity", "u8")])
+        table["entity"] = entities[1::4]
+        self.world.destroy(table["entity"])
+        self.assertEqual([self.world.is_alive(entity) for entity in entities[1::2]], [False, True] * 2)
+        self.world.destroy(entities[3::4].reshape(1, 2))
+        self.assertEqual(len(self.world.query(self.Position)), 0)
+
     def test_resources_are_seen_by_the_world(self):
         clock = self.world.resource("Clock", seconds="f8")
         before = self.world.hash()
@@ -306,7 +317,7 @@ class WrongUse(Scene):
             kept.append(view[self.Position]["x"])
 
         self.assertSays("system 'keeps' keeps an array of its view", self.schedule.run, 0)
-        self.assertSays("World.close: 1 array of a view still lives", self.world.close)
+        self.assertSays("World.close: 1 array of a view or resource still lives", self.world.close)
         kept.clear()
 
     def test_an_exception_that_holds_an_array(self):
@@ -341,7 +352,7 @@ class WrongUse(Scene):
             position["x"] = 1
         self.assertSays("read-only", lambda: position.fill(0), kind=ValueError)
         self.assertSays("the view is used after", lambda: view.entities)
-        self.assertSays("arrays? of a view still live", self.world.close)
+        self.assertSays("arrays? of a view or resource still live", self.world.close)
         del position
 
     def test_a_query_that_ends_in_its_loop(self):
@@ -367,6 +378,56 @@ class WrongUse(Scene):
                 self.world.create(self.Position(0, 0))
 
         self.assertSays("changed its structure", change)
+
+    def test_a_kept_value_of_a_resource(self):
+        clock, kept = self.world.resource("Clock", ticks="u8"), []
+        kept.append(clock.value)
+        self.assertSays("World.close: 1 array of a view or resource still lives", self.world.close)
+        kept.clear()
+
+        @self.schedule.system(resources=[quern.write(clock)])
+        def keeps(context):
+            kept.append(context.resource(clock))
+
+        self.assertSays("system 'keeps' keeps an array of a resource", self.schedule.run, 0)
+        kept.clear()
+
+    def test_a_world_that_is_closed_in_its_frame(self):
+        closes = [self.world.close, self.schedule.close]
+
+        @self.schedule.system(exclusive=True)
+        def stops(context):
+            closes.pop(0)()
+
+        self.assertSays("World.close: a frame of the world is running", self.schedule.run, 0)
+        self.schedule.run(0)
+        self.assertSays("the schedule is used after it was closed", self.schedule.run, 0)
+
+    def test_garbage_that_is_collected_in_a_frame(self):
+        def leave_garbage():
+            garbage = [self.world.query(self.Position), quern.Schedule(self.world), quern.History(self.world), quern.Jobs(1)]
+            garbage.append(garbage)
+
+        @self.schedule.system(exclusive=True)
+        def collects(context):
+            gc.collect()
+
+        gc.disable()
+        leave_garbage()
+        gc.enable()
+        self.schedule.run(0)
+        self.assertEqual(list(self.world._owner.boxes.values()), [self.schedule._box])
+
+    def test_closed_threads(self):
+        jobs = quern.Jobs(2)
+        jobs.close()
+        jobs.close()
+        self.assertSays("the pool of threads is used after it was closed", self.schedule.run, 0, jobs)
+        if hasattr(quern.lib, "quern_inspector_create"):
+            jobs = quern.Jobs(2)
+            inspector = quern.Inspector(self.world, self.schedule, jobs=jobs)
+            jobs.close()
+            self.assertSays("the inspector is used after it was closed", inspector.run, 0)
 
     def test_a_closed_world(self):
         world = quern.World()

@@ -227,6 +227,9 @@ end
 
 -- Destroys the world, and before it the schedules, queries and histories that were made for it. Columns are invalid then.
 function World:close()
+  for _, child in ipairs(self.children) do
+    if rawget(child, "is_running") then refuse(2, "World:close: a frame of the world is running: close the world afterwards") end
+  end
   for i = #self.children, 1, -1 do self.children[i]:close() end
   lib.quern_world_destroy(self.handle)
   forget(self, "world")
@@ -305,6 +308,7 @@ function World:get(entity, component)
   if address ~= nil then return ffi.cast(component.pointer, address) end
   local message = ffi.string(lib.quern_error_message())
   if message ~= "" then error(message, 2) end
+  return nil
 end
 
 function World:set(entity, ...)
@@ -441,7 +445,7 @@ function Schedule:system(name, terms, run, options)
     end, used, shown)
     forget(used, "context", "its function has returned")
     if shown then shown.view = nil end
-    if not is_good then schedule.failure = message end
+    if not is_good then schedule.failure = message == nil and "system '" .. name .. "' has failed" or message end
   end
   system.callback = ffi.cast("quern_view_callback *", guarded) -- lives until the schedule frees it
   definition.run = system.callback
@@ -453,8 +457,10 @@ end
 
 -- Runs a frame. An error in a system skips the rest of the frame's Lua, and is raised here.
 function Schedule:run(delta_seconds, jobs)
-  self.failure = nil
+  if self.is_running then refuse(2, "Schedule:run: this schedule is running a frame; call it between frames") end
+  self.failure, self.is_running = nil, true
   local result = lib.quern_schedule_run(self.handle, jobs, delta_seconds)
+  self.is_running = nil
   local failure = self.failure
   if failure ~= nil then
     self.failure = nil
@@ -465,6 +471,7 @@ end
 jit.off(Schedule.run, true) -- a call that the compiler has translated must not call back into Lua
 
 function Schedule:close()
+  if self.is_running then refuse(2, "Schedule:close: this schedule is running a frame; close it afterwards") end
   lib.quern_schedule_destroy(self.handle)
   for _, system in ipairs(self.systems) do system.callback:free() end
   forget(self, "schedule")

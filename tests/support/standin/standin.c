@@ -9,6 +9,7 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #else
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
@@ -17,10 +18,18 @@ static struct standin_test *tests;
 static struct standin_test **tests_end = &tests;
 static struct standin_suite *suites;
 
-/* The test that runs in this process, and whether it has failed. Atomic because cr_expect may fail on
- * any thread. */
+/* What a test has reported so far. Members are atomic because assertions may fail on any thread. */
+struct outcome {
+    atomic_bool failed;
+    atomic_bool skipped;
+    atomic_bool ended; /* after the fixtures */
+};
+
+/* The test that runs in this process, and its outcome. Where tests are forked, they share the outcome with the parent,
+ * which therefore learns of a failed assertion even if the test then ends by a call of exit, by a signal, or while
+ * another thread ends it with success. */
 static const struct standin_test *current;
-static atomic_bool current_failed;
+static struct outcome own_outcome, *outcome = &own_outcome;
 
 /* Exit code of a skipped test, and the number of skipped tests: those that call cr_skip_test, and on Windows those that
  * need signals. ./run counts the lines that begin with [SKIP], as Criterion prints them. */
@@ -49,15 +58,16 @@ static void report(const char *file, int line, const char *text, const char *for
 
 void standin_note(const char *file, int line, const char *text, const char *format, ...)
 {
+    outcome->failed = true;
     va_list arguments;
     va_start(arguments, format);
     report(file, line, text, format, arguments);
     va_end(arguments);
-    current_failed = true;
 }
 
 void standin_abort(const char *file, int line, const char *text, const char *format, ...)
 {
+    outcome->failed = true;
     va_list arguments;
     va_start(arguments, format);
     report(file, line, text, format, arguments);
@@ -71,7 +81,8 @@ void standin_skip(const char *file, int line, const char *text, const char *form
     va_start(arguments, format);
     report(file, line, text, format, arguments);
     va_end(arguments);
-    exit(SKIPPED);
+    outcome->skipped = true;
+    exit(outcome->failed ? EXIT_FAILURE : SKIPPED);
 }
 
 static const struct standin_options *suite_options(const char *name)
@@ -98,7 +109,8 @@ static void run_here(const struct standin_test *test)
     test->run();
     call(test->options.fini);
     call(suite->fini);
-    exit(current_failed ? EXIT_FAILURE : EXIT_SUCCESS);
+    outcome->ended = true;
+    exit(outcome->failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 static bool skip(const struct standin_test *test)
@@ -106,12 +118,6 @@ static bool skip(const struct standin_test *test)
     fprintf(stderr, "[SKIP] %s::%s\n", test->suite, test->name);
     skipped++;
     return true;
-}
-
-static bool has_passed(const struct standin_test *test, int exit_code)
-{
-    if (exit_code == SKIPPED && exit_code != test->options.exit_code) return skip(test);
-    return exit_code == test->options.exit_code;
 }
 
 #if defined(_WIN32)
@@ -145,7 +151,8 @@ static bool passes(const struct standin_test *test, unsigned number)
 {
     if (test->options.signal != 0) return skip(test);
     const DWORD exit_code = run_process(number);
-    if (has_passed(test, (int)exit_code)) return true;
+    if ((int)exit_code == test->options.exit_code) return true;
+    if (exit_code == SKIPPED) return skip(test);
     /* A failed assertion has printed a message and ends with EXIT_FAILURE. */
     if (exit_code != EXIT_FAILURE)
         fprintf(stderr, "[----] the process of the test ended with code 0x%lx\n", exit_code);
@@ -161,18 +168,35 @@ static unsigned number_of(int argument_count, char **arguments)
 
 #else
 
+static void share_outcome(void)
+{
+    outcome = mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (outcome != MAP_FAILED) return;
+    perror("[----] no memory could be shared with tests");
+    exit(EXIT_FAILURE);
+}
+
 /* Runs a test in a child process and returns whether it passed. Under the thread sanitizer only a
  * process without threads may fork; the child may start threads. */
 static bool passes(const struct standin_test *test, unsigned number)
 {
     (void)number;
     fflush(NULL);
+    if (outcome == &own_outcome) share_outcome();
+    *outcome = (struct outcome){0};
     pid_t child = fork();
     if (child == 0) run_here(test);
     int status;
-    if (child < 0 || waitpid(child, &status, 0) != child) return false;
+    if (child < 0 || waitpid(child, &status, 0) != child || outcome->failed) return false;
     if (WIFSIGNALED(status)) return WTERMSIG(status) == test->options.signal;
-    return test->options.signal == 0 && has_passed(test, WEXITSTATUS(status));
+    if (test->options.signal != 0) return false;
+    const int exit_code = WEXITSTATUS(status);
+    if (outcome->skipped && exit_code == SKIPPED) return skip(test);
+    if (exit_code != test->options.exit_code) return false;
+    /* A test that is to exit does so before its end. Any other was ended by code that it tests. */
+    if (outcome->ended || exit_code != EXIT_SUCCESS) return true;
+    fprintf(stderr, "[----] the process of the test ended before the test\n");
+    return false;
 }
 
 static unsigned number_of(int argument_count, char **arguments)

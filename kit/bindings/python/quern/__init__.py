@@ -248,11 +248,14 @@ class Resource:
 
     @property
     def value(self):
-        """The value as a record that shows the memory of the world. Not for systems, which use Context.resource."""
+        """The value as a record that shows the memory of the world, which cannot be closed while the record lives. Not for systems,
+        which use Context.resource."""
         address = lib.quern_resource_get(self.world.handle, self.handle)
         if address == NULL:
             raise Error(_message())
-        return _array_at(address, 1, self.dtype, True)[0]
+        array = _array_at(address, 1, self.dtype, True)
+        self.world._lend(array)  # the record refers to the array
+        return array[0]
 
 
 class Term:
@@ -356,7 +359,7 @@ class View:
         living = [array for array in (one() for one in self._arrays) if array is not None]
         for array in living:
             array.flags.writeable = False
-        self._world._lent.extend(weakref.ref(array) for array in living)
+        self._world._lend(*living)
         return len(living) > 0
 
 
@@ -382,12 +385,13 @@ class _Owned:
     its world, and then cannot be used any more. The world has no reference to this object, only to its box."""
 
     _box = None
+    _word = None  # for messages, if it is not the name of the class
 
     def _own(self, world, pointer, destroy, uses=()):
-        self._box = {"pointer": pointer, "destroy": destroy, "users": [], "owned": world._owned}
+        self._box = {"pointer": pointer, "destroy": destroy, "users": [], "owner": world._owner}
         for other in uses:
             other._box["users"].append(self._box)  # destroyed before it
-        world._owned[id(self._box)] = self._box
+        world._owner.boxes[id(self._box)] = self._box
 
     @property
     def is_open(self):
@@ -396,7 +400,7 @@ class _Owned:
     @property
     def handle(self):
         if not self.is_open:
-            raise Error("the %s is used after it was closed" % type(self).__name__.lower())
+            raise Error("the %s is used after it was closed" % (self._word or type(self).__name__.lower()))
         return self._box["pointer"]
 
     def close(self):
@@ -406,14 +410,37 @@ class _Owned:
     __del__ = close
 
 
+class _Owner:
+    """The boxes of a world. While a frame of it runs, which is also when garbage may be collected, nothing is destroyed: the end
+    of the frame does that."""
+
+    def __init__(self):
+        self.boxes, self.frames, self._late = {}, 0, []
+
+    def destroy(self, function, pointer):
+        if self.frames > 0:
+            self._late.append((function, pointer))
+        else:
+            function(pointer)
+
+    def __enter__(self):
+        self.frames += 1
+
+    def __exit__(self, *_):
+        self.frames -= 1
+        while self.frames == 0 and self._late:
+            function, pointer = self._late.pop(0)
+            function(pointer)
+
+
 def _destroy(box):
     if box["pointer"] is None:
         return
     for user in box["users"]:
         _destroy(user)
-    box["destroy"](box["pointer"])
-    box["pointer"] = None
-    del box["owned"][id(box)]
+    pointer, box["pointer"] = box["pointer"], None
+    del box["owner"].boxes[id(box)]
+    box["owner"].destroy(box["destroy"], pointer)
 
 
 class Query(_Owned):
@@ -456,8 +483,8 @@ class World:
         out = ffi.new("quern_world **")
         check(lib.quern_world_create(NULL, out))
         self._handle = out[0]
-        self._owned = {}
-        self._lent = []  # arrays that live longer than their views
+        self._owner = _Owner()
+        self._lent = []  # arrays that live longer than their views, and values of resources
         self._types = {}
 
     @property
@@ -480,11 +507,13 @@ class World:
         """Destroys the world. An error while an array of a view lives: it would show memory that was freed."""
         if self._handle is None:
             return
-        self._lent = [one for one in self._lent if one() is not None]
+        if self._owner.frames > 0:
+            raise Error("World.close: a frame of the world is running: close the world afterwards", "QUERN_ERROR_WORLD_LOCKED")
+        self._lend()
         if self._lent:
-            raise Error("World.close: %d array%s of a view still live%s: delete them, or keep copies instead (array.copy())"
+            raise Error("World.close: %d array%s of a view or resource still live%s: delete them, or keep copies instead (array.copy())"
                         % (len(self._lent), "" if len(self._lent) == 1 else "s", "s" if len(self._lent) == 1 else ""))
-        for box in list(self._owned.values()):
+        for box in list(self._owner.boxes.values()):
             _destroy(box)
         lib.quern_world_destroy(self._handle)
         self._handle = None
@@ -492,6 +521,10 @@ class World:
     def __del__(self):
         if self._handle is not None and not any(one() is not None for one in self._lent):
             self.close()
+
+    def _lend(self, *arrays):
+        """Counts arrays as living until they are gone."""
+        self._lent = [one for one in self._lent if one() is not None] + [weakref.ref(array) for array in arrays]
 
     def _register(self, caller, definition_type, handle_type, function, name, fields, options):
         kind = _Type(name, fields)
@@ -561,7 +594,7 @@ class World:
 
     def destroy(self, entities):
         """Destroys an entity, or all of an array or list."""
-        handles = np.atleast_1d(np.asarray(entities, "u8"))
+        handles = np.ascontiguousarray(entities, "u8").ravel()  # columns of tables have a stride
         check(lib.quern_entity_destroy_many(self.handle, ffi.cast("quern_entity *", handles.ctypes.data), len(handles)))
 
     def is_alive(self, entity):
@@ -646,20 +679,19 @@ def _split_values(values):
 # ---------------------------------------------------------------------------------------------- systems
 
 
-class Jobs:
-    """A pool of threads, for systems that are written in C. 0 threads: one per processor."""
+class Jobs(_Owned):
+    """A pool of threads, for systems that are written in C. 0 threads: one per processor. Inspectors that use it are closed
+    with it."""
+
+    _word = "pool of threads"
 
     def __init__(self, threads=0):
+        self._owner = _Owner()
         out = ffi.new("quern_jobs **")
         definition = ffi.new("quern_jobs_def *")
         definition.thread_count = threads
         check(lib.quern_jobs_create(definition, out))
-        self.handle = out[0]
-
-    def close(self):
-        if self.handle is not None:
-            lib.quern_jobs_destroy(self.handle)
-            self.handle = None
+        self._own(self, out[0], lib.quern_jobs_destroy)
 
     def __enter__(self):
         return self
@@ -673,6 +705,7 @@ class Context:
 
     def __init__(self, context, system):
         self._context, self._system = context, system
+        self._arrays = []  # of resources to write
 
     @property
     def handle(self):
@@ -719,7 +752,9 @@ class Context:
         if resource not in self._system.resources:
             raise Error("system '%s' does not declare the resource '%s'" % (self._system.name, resource.name), "QUERN_ERROR_UNDECLARED_ACCESS")
         if self._system.resources[resource] == CONSTANTS["QUERN_ACCESS_WRITE"]:
-            return _array_at(lib.quern_context_resource_write(self.handle, resource.handle), 1, resource.dtype, True)[0]
+            array = _array_at(lib.quern_context_resource_write(self.handle, resource.handle), 1, resource.dtype, True)
+            self._arrays.append(weakref.ref(array))
+            return array[0]
         return _array_at(lib.quern_context_resource(self.handle, resource.handle), 1, resource.dtype, False).copy()[0]
 
     # Commands: changes that the next sync point makes.
@@ -760,10 +795,12 @@ class _System:
             self.function(context, *([] if view is None else [view]))
         finally:
             context._context = None
-            keeps = view is not None and view._end()
-        if keeps:
-            raise Error("system '%s' keeps an array of its view: it would show memory that changes and is freed; keep a copy "
-                        "(array.copy())" % self.name)
+            kept = [array for array in (one() for one in context._arrays) if array is not None]
+            self.schedule.world._lend(*kept)
+            keeps_rows = view is not None and view._end()
+        if keeps_rows or kept:
+            raise Error("system '%s' keeps an array of %s: it would show memory that changes and is freed; keep a copy "
+                        "(array.copy())" % (self.name, "its view" if keeps_rows else "a resource"))
 
     def fail(self, kind, error, _):
         if hasattr(error, "add_note"):
@@ -830,11 +867,13 @@ class Schedule(_Owned):
 
     def run(self, delta_seconds, jobs=None):
         """Runs a frame. An exception in a system skips the rest of the frame's Python, and is raised here."""
-        self.error = None
-        self._finish(lib.quern_schedule_run(self.handle, jobs.handle if jobs is not None else NULL, delta_seconds))
+        self._run(jobs, lib.quern_schedule_run, self.handle, jobs.handle if jobs is not None else NULL, delta_seconds)
 
-    def _finish(self, result):
-        """Raises the exception of a system, or the error of the frame."""
+    def _run(self, jobs, function, *arguments):
+        """Calls a function that runs a frame. Raises the exception of a system, or the error of the frame."""
+        self.error = None
+        with self.world._owner, jobs._owner if jobs is not None else _Owner():
+            result = function(*arguments)
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -909,7 +948,7 @@ class Inspector(_Owned):
         if jobs is not None:
             definition.jobs = jobs.handle
         check(lib.quern_inspector_create(definition, out))
-        self._own(world, out[0], lib.quern_inspector_destroy, [schedule] if history is None else [schedule, history])
+        self._own(world, out[0], lib.quern_inspector_destroy, [used for used in (schedule, history, jobs) if used is not None])
         server = ffi.new("quern_inspect_server_def *")
         server.port = port
         check(lib.quern_inspector_serve(out[0], server))
@@ -927,6 +966,5 @@ class Inspector(_Owned):
 
     def run(self, delta_seconds):
         """Runs a frame, like Schedule.run."""
-        self._schedule.error = None
-        self._schedule._finish(lib.quern_inspector_run(self.handle, delta_seconds))
+        self._schedule._run(self._jobs, lib.quern_inspector_run, self.handle, delta_seconds)
         self.frame += 1

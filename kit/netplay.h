@@ -28,8 +28,8 @@
  * (<quern/replay.h>), and name component and entity; see quern_netplay_get_report.
  *
  * The transport is a set of functions of the program. It may lose, delay, repeat and reorder packets. Packets have a
- * checksum, and a packet that is damaged, or of another session, is ignored. They are not encrypted or signed: let the
- * transport do that where players are not trusted.
+ * checksum, and a packet that is damaged, or of another session, is ignored. `key` keeps strangers out. Packets are not
+ * encrypted, nor signed by player: let the transport do that where players are not trusted.
  *
  * Players that fall silent. At least half of the players agree to drop those of which no packet has arrived for
  * timeout_seconds: from the same frame on, their inputs are zero, on all machines. Frames that are confirmed never change.

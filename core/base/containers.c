@@ -160,8 +160,11 @@ quern_result(quern__registry_fail_unknown)(const quern__registry *registry, uint
                                            uint32_t world_tag)
 {
     if (handle_bits == 0)
-        return quern__fail(registry->unknown_error, "the %s handle is null: register it first",
-                           registry->what);
+        return quern__fail(
+            registry->unknown_error,
+            "the %s handle is null: register it first, or check its name (a search for an unknown "
+            "name returns null)",
+            registry->what);
     return quern__fail(registry->unknown_error,
                        "%s handle %#x is not of this world (tag %u): register the %s in this world",
                        registry->what, handle_bits, world_tag, registry->what);

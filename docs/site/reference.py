@@ -69,7 +69,13 @@ def with_group(text, name):
     return text[:cut] + group + text[cut:end] + "/** @} */\n" + text[end:]
 
 
+def without_unions(text):
+    """Leaves only the first member of each union without a name, with the comment of the union: Doxygen lists the members
+    of such unions in its indexes with links to places that it does not write."""
+    return re.sub(r"^( +)union \{\n +(.*?;).*\n(?: .*\n)*?\1\};\n", r"\1\2\n", text, flags=re.M)
+
+
 def for_site(path):
     """Returns the text of the header at a path of the repository."""
     stem = os.path.splitext(os.path.basename(path))[0]
-    return with_group(with_links(read(path)), f"kit_{stem}" if path.startswith("kit/") else stem)
+    return with_group(with_links(without_unions(read(path))), f"kit_{stem}" if path.startswith("kit/") else stem)

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "options.h"
 
+#include "../options.h"
+
 #include <quern/jobs.h>
 
 #include <errno.h>
@@ -150,9 +152,8 @@ static void parse_option(Options *options, int option)
     case 'h':
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
-    default: /* getopt has printed a message */
-        fputs("Try 'swarm --help'.\n", stderr);
-        exit(2);
+    default:
+        break;
     }
 }
 
@@ -172,8 +173,10 @@ Options options_parse(int argc, char **argv)
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
     int option;
-    while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+        if (option == '?') refuse_option("swarm", names, argv);
         parse_option(&options, option);
+    }
     if (options.inspect && !options.has_frame_count) options.frame_count = 0;
     if (optind < argc) {
         fprintf(stderr, "swarm: unexpected argument '%s'\nTry 'swarm --help'.\n", argv[optind]);

@@ -182,8 +182,8 @@ void quern__context_refuse_handle(quern_context *context, const char *what, cons
     char reason[128];
     snprintf(reason, sizeof reason, "%.127s", quern_error_message());
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
-                  "%s: system '%s' asked for a %s with an invalid handle: %s", function,
-                  context->system->name, what, reason);
+                  "%s: system '%s' asked for %s %s with an invalid handle: %s", function,
+                  context->system->name, what[0] == 'e' ? "an" : "a", what, reason);
 }
 
 bool quern__context_is_system(quern_context *context, const char *function, const char *what)

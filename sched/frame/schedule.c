@@ -268,9 +268,16 @@ quern_result(quern__schedule_fail_system)(const quern_schedule *schedule, quern_
             "%s: the system '%s' of the handle was removed: if it was added again, use its new "
             "handle (quern_schedule_find_system)",
             function, slot->name);
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: no system has the handle %u; the schedule has %u systems", function,
-                       handle.bits, schedule->plan.systems.count);
+    if (handle.bits == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the system handle is null: add the system first, and check its name "
+                           "(quern_schedule_find_system returns null for an unknown one)",
+                           function);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: no system of this schedule has the handle %u: pass one that adding a system to it "
+        "or quern_schedule_find_system returned",
+        function, handle.bits);
 }
 
 static quern_result find_system(const quern_schedule *schedule, quern_system handle, const char *function,
@@ -488,8 +495,12 @@ static quern_result find_set(const quern_schedule *schedule, const char *name, q
 {
     *out_set = quern__plan_find_set(&schedule->plan, name);
     if (*out_set != NULL) return QUERN_OK;
+    quern_suggestion suggestion = {0};
+    for (uint32_t i = 0; i < schedule->plan.sets.count; i++)
+        quern_suggestion_offer(&suggestion, name, strlen(name), schedule->plan.sets.items[i]->name);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "the schedule has no set '%s': add it first (quern_schedule_add_set)", name);
+                       "the schedule has no set '%s': add it first (quern_schedule_add_set)%s", name,
+                       suggestion.text);
 }
 
 /* Ends a call that begin_change began. If sets have changed, enables and disables their systems, and makes the next frame
@@ -649,9 +660,12 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
 {
     QUERN__NEED(schedule);
     if (phase >= schedule->plan.phase_count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
-                           schedule->plan.phase_count);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_set_fixed_step: the schedule has no phase %u: give a number from 0 ('%s') to "
+            "%u ('%s')",
+            phase, schedule->plan.phases[0].name, schedule->plan.phase_count - 1,
+            schedule->plan.phases[schedule->plan.phase_count - 1].name);
     const bool is_finite = step_seconds >= 0 && step_seconds <= DBL_MAX; /* also rejects NaN */
     if (!is_finite || (step_seconds > 0 && max_step_count == 0))
         return quern__fail(

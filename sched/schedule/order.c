@@ -70,6 +70,8 @@ static quern_result fail_unknown_name(const quern__plan *plan, const rule_side *
         if (plan->systems.items[i] != system)
             quern_suggestion_offer(&suggestion, rule->name, strlen(rule->name),
                                    plan->systems.items[i]->name);
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        quern_suggestion_offer(&suggestion, rule->name, strlen(rule->name), plan->sets.items[i]->name);
     return quern__fail(
         QUERN_ERROR_UNKNOWN_SYSTEM,
         "%s '%s' is to run %s '%s', which the schedule does not have: add that system or set, or "

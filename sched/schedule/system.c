@@ -54,9 +54,10 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "system '%s' has `every` and interval_seconds: give one of them", def->name);
     if (def->phase >= phase_count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' is in phase %u; the schedule has %u phases, from 0", def->name,
-                           def->phase, phase_count);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "system '%s' is in phase %u, and the schedule has %u: give a number from 0 to %u", def->name,
+            def->phase, phase_count, phase_count - 1);
     if ((def->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "system '%s' has unknown flags %#x: use values of quern_system_flags", def->name,

@@ -34,6 +34,11 @@ class Site(unittest.TestCase):
         self.assertLess(text.index("@{"), text.index("typedef struct quern_grid_def"))
         self.assertLess(text.index("quern_grid_payload("), text.index("@}"))
 
+    def test_unions_without_a_name_are_their_first_member(self):
+        text = reference.for_site("include/quern/list.h")
+        self.assertIn("NULL if the list was always empty. */\n    const void *items;\n    uint32_t count;", text)
+        self.assertIn("    union {                       \\\n        quern_list list;", text)
+
     def test_menu_has_every_page(self):
         with open(os.path.join(ROOT, "docs/site/mkdocs.yml"), encoding="utf-8") as file:
             menu = set(re.findall(r": ([\w./-]+[.]md)$", file.read(), re.M))

@@ -79,3 +79,5 @@ bad_input '6s/11 5/13 5/' 'step 90: cannot sell at 13 5: there is no tower to se
 
 refused '--threads takes a whole number' "$@" --threads many
 refused "unexpected argument 'more'" "$@" more
+refused "lists the options; did you mean 'threads'?" "$@" --thraeds 2
+refused "'keep --help' lists the options$" "$@" --json=3

@@ -28,6 +28,13 @@ status=0
 "$@" --threads many 2>/dev/null || status=$?
 [ "$status" -eq 2 ] || { echo "a bad option gives exit status $status, not 2"; exit 1; }
 
+status=0
+said=$("$@" --frams 20 2>&1) || status=$?
+case $status:$said in
+2:*"did you mean 'frames'?") ;;
+*) echo "an unknown option gives exit status $status, and: $said"; exit 1 ;;
+esac
+
 explained()
 {
     how=$1

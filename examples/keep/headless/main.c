@@ -4,6 +4,7 @@
 /* Keep without a window: replays a recorded game as fast as possible and prints the result, which does not
  * depend on the number of threads. Or plays with others over the network. */
 
+#include "../../options.h"
 #include "../game/check.h"
 #include "../game/inputs.h"
 #include "inspected.h"
@@ -111,7 +112,6 @@ static void parse_option(Options *options, int option)
         fputs(usage_together, stdout);
         exit(EXIT_SUCCESS);
     }
-    if (option == '?') exit(2);
 }
 
 static _Noreturn void refuse(const char *message)
@@ -149,7 +149,9 @@ static Options parse_options(int argc, char **argv)
         .input = KEEP_LEVELS "/ford.txt",
         .together = {.seed = 1, .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        if (option == 'k')
+        if (option == '?')
+            refuse_option("keep", list, argv);
+        else if (option == 'k')
             parse_inspect(&options, argc, argv);
         else if (!parse_together(&options.together, option, argc, argv))
             parse_option(&options, option);

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "options.h"
 
+#include "../../options.h"
+
 #include <quern/quern.h>
 
 #include <errno.h>
@@ -98,8 +100,7 @@ static void parse_option(Options *options, int option)
         fputs(net_usage, stdout);
         exit(EXIT_SUCCESS);
     default:
-        fputs("Try 'keep --help'.\n", stderr);
-        exit(2);
+        break;
     }
 }
 
@@ -128,7 +129,9 @@ Options options_parse(int argc, char **argv)
                        .frame_count = 6000,
                        .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        if (option == 'k')
+        if (option == '?')
+            refuse_option("keep", list, argv);
+        else if (option == 'k')
             parse_inspect(&options, argc, argv);
         else if (!parse_net(&options, option, argc, argv))
             parse_option(&options, option);

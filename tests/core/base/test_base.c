@@ -251,7 +251,9 @@ Test(registry, reserving_fails_at_the_limit_and_without_memory)
 Test(registry, messages_distinguish_null_and_foreign_handles)
 {
     cr_assert_eq(quern__registry_fail_unknown(&things, 0, 7), QUERN_ERROR_UNKNOWN_EVENT);
-    cr_assert_str_eq(quern_error_message(), "the thing handle is null: register it first");
+    cr_assert_str_eq(quern_error_message(),
+                     "the thing handle is null: register it first, or check its name (a search for an "
+                     "unknown name returns null)");
     cr_assert_eq(quern__registry_fail_unknown(&things, 0x5000001, 7), QUERN_ERROR_UNKNOWN_EVENT);
     cr_assert_str_eq(
         quern_error_message(),

@@ -214,7 +214,9 @@ Test(messages, of_schedules)
     def.terms[1] = (quern_term){.changed = false};
     def.phase = 9;
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
-         "quern_schedule_add_system: system 'mover' is in phase 9");
+         "quern_schedule_add_system: system 'mover' is in phase 9, and the schedule has 1: give a number "
+         "from 0 "
+         "to 0");
     def.phase = 0;
     def.name = "";
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
@@ -247,6 +249,31 @@ Test(messages, of_schedules)
     const quern_schedule_def schedule_def = {.phases = {""}};
     SAYS(quern_schedule_create(world, &schedule_def, &schedule),
          "quern_schedule_create: a phase needs a name");
+}
+
+/* Handles that no system has, a phase and a set that do not exist, and a name that a set nearly has. */
+Test(messages, of_what_a_schedule_does_not_have)
+{
+    quern_schedule *schedule;
+    must(quern_schedule_create(world, &(quern_schedule_def){.phases = {"think", "draw"}}, &schedule));
+    make_system(schedule, "mover", idle_run, .after = {"efects"});
+    SAYS(quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "mvoer"), false),
+         "quern_schedule_set_system_enabled: the system handle is null: add the system first, and check "
+         "its name");
+    SAYS(
+        quern_schedule_remove_system(schedule, (quern_system){77}),
+        "quern_schedule_remove_system: no system of this schedule has the handle 77: pass one that adding");
+    SAYS(quern_schedule_set_fixed_step(schedule, 2, 0.5, 1),
+         "quern_schedule_set_fixed_step: the schedule has no phase 2: give a number from 0 ('think') to 1 "
+         "('draw')");
+    must(quern_schedule_add_set(schedule, &(quern_set_def){.name = "effects"}));
+    SAYS(quern_schedule_enable_set(schedule, "effcts", false),
+         "quern_schedule_enable_set: the schedule has no set 'effcts'");
+    assert_message_has("; did you mean 'effects'?");
+    SAYS(quern_schedule_compile(schedule),
+         "quern_schedule_compile: system 'mover' is to run after 'efects'");
+    assert_message_has("; did you mean 'effects'?");
+    quern_schedule_destroy(schedule);
 }
 
 Test(messages, of_traces)

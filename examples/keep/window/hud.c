@@ -233,7 +233,9 @@ static void draw_lesson(Scene *scene)
     const Level *level = &scene->game->level;
     const uint32_t wave = game_state(scene->game)->wave;
     if (wave >= level->hint_count) return;
-    const float size = 15, half = font_width(scene->canvas, size, level->hints[wave]) / 2 + 18;
+    const float most = 0.92f * scene->layout.width / scene->layout.unit;
+    const float size = 15 * fminf(1, most / font_width(scene->canvas, 15, level->hints[wave]));
+    const float half = font_width(scene->canvas, size, level->hints[wave]) / 2 + 18;
     canvas_box(scene->canvas, -half, 16, half * 2, size + 26, panel);
     canvas_box(scene->canvas, -half, 16, half * 2, 2, gold);
     font_draw(scene->canvas, 0, 29, size, ALIGN_CENTER, ink, level->hints[wave]);

@@ -27,7 +27,7 @@ int main()
         for (const Position &position : positions)
             sum += position.x;
 
-    quern_entity first = quern::null; // of a loop, break and return leave what you expect
+    quern_entity first = quern::null; // break and return may leave a loop
     for (auto [entity, position, velocity] : moving)
         if (position.x > 50) {
             first = entity;

@@ -180,8 +180,12 @@ static quern_result check_name(const quern__plan *plan, const char *name)
             "'%s' is the name of a set of the schedule, and before and after could mean both: "
             "choose another name for the system",
             name);
-    return other == NULL ? QUERN_OK
-                         : quern__registry_check_new(&registry, &plan->slots.items[other->number], 1, name);
+    if (other == NULL) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_DUPLICATE_NAME,
+        "the schedule already has a system '%s': choose another name, or replace that system "
+        "(quern_schedule_replace_system)",
+        name);
 }
 
 static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)

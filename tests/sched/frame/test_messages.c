@@ -224,7 +224,8 @@ Test(messages, of_schedules)
     def.name = "mover";
     setup_system(schedule, &def);
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
-         "quern_schedule_add_system: the schedule already has a system 'mover'");
+         "quern_schedule_add_system: the schedule already has a system 'mover': choose another name, or "
+         "replace");
     def.name = "other";
     def.after[0] = "";
     SAYS(

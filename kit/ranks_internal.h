@@ -22,8 +22,7 @@ enum {
     RANKS_UNITS = 16,            /* of length, per radius */
     RANKS_LIMIT_UNITS = 1 << 28, /* coordinates are between its negative and itself */
     RANKS_BINS = 256,            /* of the histogram of a bisection */
-    RANKS_PATH_BYTES = 1024,
-    RANKS_NO_RANK = UINT32_MAX
+    RANKS_PATH_BYTES = 1024
 };
 
 /* ----------------------------------------------------------------------------------------------- space */

@@ -9,7 +9,9 @@
 
 /* The main function of programs on several ranks. All ranks parse the same options; rank 0 prints. */
 
-enum { USUAL_COUNT = 7, NO_RANK = UINT32_MAX, PING_BYTES = 1 << 22, PING_REPEATS = 200 };
+#define NO_RANK UINT32_MAX
+
+enum { USUAL_COUNT = 7, PING_BYTES = 1 << 22, PING_REPEATS = 200 };
 
 /* What the command line says. */
 typedef struct ranks_options {

@@ -66,7 +66,7 @@ static quern_result refuse_outside(quern_ranks *ranks)
     return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_ranks_run: an entity that moves from rank %u refers to %s, which does "
                            "not move with it: store "
-                           "ids, or name the relation in 'holds' or 'local' of quern_ranks_def",
+                           "ids, or name the relation in 'holds' of quern_ranks_def",
                            (unsigned)ranks->rank, what);
 }
 

@@ -215,15 +215,15 @@ static quern_result read_checkpoint(const quern_ranks *ranks, ranks_file_head *h
 
 void quern__ranks_spare_checkpoint(quern_ranks *ranks)
 {
-    ranks_file_head head;
-    uint32_t slot;
+    ranks_file_head head = {0};
+    uint32_t slot = 0;
     if (read_checkpoint(ranks, &head, &slot) == QUERN_OK) ranks->slot = !slot;
 }
 
 quern_result quern__ranks_load(quern_ranks *ranks)
 {
-    ranks_file_head head;
-    uint32_t slot;
+    ranks_file_head head = {0};
+    uint32_t slot = 0;
     quern_result result = read_checkpoint(ranks, &head, &slot);
     if (result != QUERN_OK) return result;
     const bool has_own = ranks->rank < head.rank_count;

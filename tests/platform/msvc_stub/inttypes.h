@@ -16,4 +16,6 @@
 #define PRIx64  "llx"
 #define PRIX64  "llX"
 #define PRIuPTR "llu"
+#define SCNu32  "u"
 #define SCNu64  "llu"
+#define SCNx64  "llx"

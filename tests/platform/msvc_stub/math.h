@@ -22,5 +22,6 @@ float nextafterf(float x, float to);
 #define isnan(x)    __builtin_isnan(x)
 #define isinf(x)    __builtin_isinf(x)
 #define signbit(x)  __builtin_signbit(x)
+#define HUGE_VAL    __builtin_huge_val()
 #define INFINITY    __builtin_inff()
 #define NAN         __builtin_nanf("")

@@ -3,12 +3,15 @@
 /* Stands in for the header of Microsoft's SDK, for the tests headers_msvc and sources_msvc. */
 #pragma once
 #include <stddef.h>
+#define EXIT_SUCCESS 0
+#define EXIT_FAILURE 1
 void *malloc(size_t bytes);
 void *calloc(size_t count, size_t bytes);
 void *realloc(void *memory, size_t bytes);
 void free(void *memory);
 _Noreturn void abort(void);
 _Noreturn void exit(int status);
+_Noreturn void _Exit(int status);
 char *getenv(const char *name);
 long strtol(const char *text, char **end, int base);
 unsigned long strtoul(const char *text, char **end, int base);

@@ -91,10 +91,12 @@ BOOL GetProcessAffinityMask(HANDLE process, DWORD_PTR *own, DWORD_PTR *system);
 DWORD_PTR SetThreadAffinityMask(HANDLE thread, DWORD_PTR mask);
 BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
 BOOL QueryPerformanceFrequency(LARGE_INTEGER *rate);
+BOOL GetProcessTimes(HANDLE process, FILETIME *start, FILETIME *end, FILETIME *kernel, FILETIME *user);
 BOOL GetThreadTimes(HANDLE thread, FILETIME *start, FILETIME *end, FILETIME *kernel, FILETIME *user);
 LPVOID VirtualAlloc(LPVOID address, size_t bytes, DWORD type, DWORD protection);
 BOOL VirtualFree(LPVOID address, size_t bytes, DWORD type);
 int MultiByteToWideChar(unsigned page, DWORD flags, const char *text, int bytes, wchar_t *wide, int count);
+BOOL MoveFileExA(const char *from, const char *to, DWORD flags);
 BOOL MoveFileExW(const wchar_t *from, const wchar_t *to, DWORD flags);
 HANDLE CreateFileW(const wchar_t *path, DWORD access, DWORD share, void *security, DWORD disposition,
                    DWORD flags, HANDLE template);

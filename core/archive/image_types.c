@@ -484,7 +484,7 @@ static quern_result register_section(quern_world *world, quern__archive_section 
     quern_result result = parse_archived_type(&section->payload, &head, allocator, &type);
     if (result != QUERN_OK) return result;
     if (is_resource ? head.size_bytes == 0 || type.type.field_count == 0
-                    : head.size_bytes % type.type.alignment_bytes != 0 ||
+                    : (head.size_bytes & (type.type.alignment_bytes - 1)) != 0 ||
                           (type.role == QUERN__ROLE_RELATION && !is_valid_relation(&type)))
         result = quern__image_fail("a TYPE or RESOURCE section is invalid");
     else if (count != NULL)

@@ -31,7 +31,8 @@ LICENCE = "SPDX-License-Identifier: MIT\n{0} Copyright (c) 2026 The Quern author
 
 def preprocess(options, text, *flags):
     """Returns the text after the compiler has expanded it."""
-    command = options.compiler.split() + ["-std=c11", "-E", "-x", "c", *flags, *("-I" + path for path in options.include), "-"]
+    compiler = [options.compiler] if os.path.exists(options.compiler) else options.compiler.split()
+    command = compiler + ["-std=c11", "-E", "-x", "c", *flags, *("-I" + path for path in options.include), "-"]
     done = subprocess.run(command, input=text, stdout=subprocess.PIPE, universal_newlines=True, check=False)
     if done.returncode != 0:
         sys.exit("generate_bindings: the compiler could not read the headers; its messages are above")
@@ -61,7 +62,9 @@ def closing(text, start, pair):
 
 
 def without_extensions(text):
-    """Removes attributes and _Atomic, which parsers of declarations do not know."""
+    """Removes attributes and _Atomic, which parsers of declarations do not know, and what is between quotes, such as a bracket."""
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    text = re.sub(r"'(?:\\.|[^'\\\n])+'", "0", text)
     for word, keeps in (("__attribute__", False), ("_Atomic", True)):
         while (at := re.search(r"\b" + word + r"\s*\(", text)) is not None:
             end = closing(text, at.end() - 1, "()")
@@ -131,7 +134,11 @@ class Api:
                 self.declarations.append(declaration)
         self.enums, self.structs, self.aliases, self.functions = {}, {}, {}, {}
         for declaration in self.declarations:
-            self.read(declaration)
+            try:
+                self.read(declaration)
+            except (AttributeError, KeyError, TypeError):
+                sys.exit("generate_bindings: this kind of declaration is unknown: '%s': write it like those of other headers, or "
+                         "extend Api.read" % declaration)
 
     def read(self, declaration):
         enum = re.match(r"typedef enum \w+ \{(.*)\} (\w+);", declaration)

@@ -466,24 +466,25 @@ static quern_result register_archived(quern_world *world, bool is_resource,
     return result;
 }
 
-/* Parses one TYPE or RESOURCE section and registers its type; with a count of NULL, only checks the section. The value of a
- * resource is allocated, so it is not larger than the archive. */
+/* Parses one TYPE or RESOURCE section and registers its type; with a count of NULL, only checks the section. Values of
+ * resources are allocated, so together they are not larger than the archive, which has them: left_bytes is what is left. */
 static quern_result register_section(quern_world *world, quern__archive_section *section,
-                                     uint64_t archive_bytes, uint32_t *count)
+                                     uint64_t *left_bytes, uint32_t *count)
 {
     const quern_allocator *allocator = &world->storage.allocator;
     const bool is_resource = section->kind == QUERN__SECTION_RESOURCE;
     quern__archived_type type;
     quern__type_section head;
     quern__read(&section->payload, &head, sizeof head);
-    if (head.size_bytes > (is_resource ? archive_bytes : QUERN_MAX_COMPONENT_BYTES) ||
+    if (head.size_bytes > (is_resource ? *left_bytes : QUERN_MAX_COMPONENT_BYTES) ||
         (!is_resource && head.role >= QUERN__ROLE_COUNT))
         return quern__image_fail(
             "a TYPE or RESOURCE section has values that are too large, or an unknown role");
+    if (is_resource) *left_bytes -= head.size_bytes;
     quern_result result = parse_archived_type(&section->payload, &head, allocator, &type);
     if (result != QUERN_OK) return result;
     if (is_resource ? head.size_bytes == 0 || type.type.field_count == 0
-                    : head.size_bytes % type.type.alignment_bytes != 0 ||
+                    : (head.size_bytes & (type.type.alignment_bytes - 1)) != 0 ||
                           (type.role == QUERN__ROLE_RELATION && !is_valid_relation(&type)))
         result = quern__image_fail("a TYPE or RESOURCE section is invalid");
     else if (count != NULL)
@@ -498,10 +499,10 @@ static quern_result register_sections(quern_world *world, const quern__archive_b
     quern_result result = QUERN_OK;
     quern__section_iterator iterator = {.blocks = blocks};
     quern__archive_section section;
+    uint64_t left_bytes = (uint64_t)blocks->list.count * QUERN__ARCHIVE_BLOCK_BYTES;
     while (result == QUERN_OK && quern__section_next(&iterator, &section))
         if (section.kind == QUERN__SECTION_TYPE || section.kind == QUERN__SECTION_RESOURCE)
-            result = register_section(world, &section,
-                                      (uint64_t)blocks->list.count * QUERN__ARCHIVE_BLOCK_BYTES, count);
+            result = register_section(world, &section, &left_bytes, count);
     return result;
 }
 

@@ -292,7 +292,7 @@ add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/la
 find_program(QUERN_PYTHON python3)
 mark_as_advanced(QUERN_PYTHON)
 if(QUERN_PYTHON)
-  foreach(name test_bench_tables test_counts test_cpp_words test_figures test_pages test_pictures test_site)
+  foreach(name test_bench_tables test_counts test_cpp_words test_figures test_generate_bindings test_pages test_pictures test_site)
     add_test(NAME ${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.py)
   endforeach()
   if(TARGET swarm)

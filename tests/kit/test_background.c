@@ -211,6 +211,22 @@ Test(background, a_removed_request_ends_the_work)
     close_scene(&s);
 }
 
+Test(background, results_are_kept_for_the_frames_of_the_definition)
+{
+    scene s = open_scene(&(quern_background_def){.frames = 1, .keep_frames = 2}, 0, NULL);
+    const quern_entity entity = ask(&s, 7, 20);
+    frame(&s);
+    frame(&s);
+    assert_walked(&s, entity, 7, 20);
+    for (uint32_t kept = 0; kept < 2; kept++) {
+        frame(&s);
+        cr_assert_eq(stats(&s).kept_count, 1);
+    }
+    frame(&s);
+    cr_assert_eq(stats(&s).kept_count, 0);
+    close_scene(&s);
+}
+
 Test(background, a_copy_has_work_of_its_own)
 {
     scene s = open_scene(&(quern_background_def){.frames = 4}, 2, NULL);

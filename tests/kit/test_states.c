@@ -177,6 +177,20 @@ Test(states, the_program_sets_states_between_frames)
     close_scene(&s);
 }
 
+/* A tool that writes the field and then sets a state: the state is entered once. */
+Test(states, a_state_that_the_program_sets_does_not_restart)
+{
+    scene s;
+    open_scene(&s, true, 0);
+    (void)frame(&s);
+    quern_state *state = quern_resource_get(s.world, quern_states_resource(s.states));
+    state->is_again = true;
+    must(quern_states_set(s.states, PAUSED));
+    cr_assert_str_eq(frame(&s), "l0e2s2");
+    cr_assert_str_eq(frame(&s), "s2");
+    close_scene(&s);
+}
+
 static quern_result set_in_frame;
 
 static void set_and_choose(quern_context *context, const quern_view *view)

@@ -9,6 +9,7 @@
 
 #include <quern/reflect.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -302,6 +303,48 @@ Test(archive_types, forged_sizes_allocate_no_memory)
             quern_world_destroy(world);
         }
     free(bytes);
+    quern_byte_buffer_release(&memory);
+}
+
+/* Each resource alone would fit in the archive. */
+Test(archive_types, many_forged_resources_are_not_larger_than_the_archive)
+{
+    enum { COUNT = 200, FORGED_BYTES = 8192 };
+    typedef struct number {
+        uint64_t value;
+    } number;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        quern_resource resource;
+        char name[16];
+        snprintf(name, sizeof name, "number %u", i);
+        const quern_resource_def def = {.name = name,
+                                        .size_bytes = sizeof(number),
+                                        .alignment_bytes = _Alignof(number),
+                                        .fields = {QUERN_FIELD(number, value)}};
+        must(quern_resource_register(bare, &def, &resource));
+    }
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(bare, quern_sink_bytes(&memory), NULL));
+    char *bytes = memory.bytes;
+    uint32_t forged = 0;
+    for (size_t i = 0; i + sizeof(quern__type_section) < memory.size_bytes - 8; i += 4) {
+        quern__section_head head;
+        quern__type_section section;
+        memcpy(&head, bytes + i, sizeof head);
+        memcpy(&section, bytes + i + sizeof head, sizeof section);
+        if (head.kind != QUERN__SECTION_RESOURCE || section.size_bytes != sizeof(number)) continue;
+        section.size_bytes = FORGED_BYTES;
+        memcpy(bytes + i + sizeof head, &section, sizeof section);
+        forged++;
+    }
+    cr_assert_eq(forged, COUNT);
+    reseal(bytes, memory.size_bytes);
+    quern_world *world;
+    uint32_t count;
+    must(quern_world_create(NULL, &world));
+    cr_assert_eq(register_from(world, bytes, memory.size_bytes, &count), QUERN_ERROR_BAD_ARCHIVE);
+    cr_assert_eq(count, 0);
+    quern_world_destroy(world);
     quern_byte_buffer_release(&memory);
 }
 

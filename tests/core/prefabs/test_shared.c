@@ -242,6 +242,46 @@ Test(shared, wrong_calls_are_refused)
     cr_assert_null(quern_entity_get_shared(world, a, place));
 }
 
+static void read_in_a_system(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    const quern_entity *entity = quern_context_user_data(context);
+    assert_refused_value(world, quern_entity_get_shared(world, *entity, stats) != NULL);
+}
+
+/* A system reads by a term, so that the schedule knows what it reads. */
+Test(shared, systems_do_not_read_them_by_the_world)
+{
+    quern_schedule *schedule;
+    quern_entity entity = spawn(make_prefab(make_shared(5)));
+    const quern_system_def reading = {.name = "read", .run = read_in_a_system, .user_data = &entity};
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_schedule_add_system(schedule, &reading, NULL));
+    must(quern_schedule_run(schedule, NULL, 0));
+    quern_schedule_destroy(schedule);
+    cr_assert_eq(speed_of(world, entity), 5u);
+}
+
+typedef struct Ally {
+    quern_entity entity;
+} Ally;
+
+Test(shared, a_provisional_handle_is_no_value_of_an_instance)
+{
+    quern_component ally;
+    quern_entity of;
+    must(QUERN_COMPONENT_REGISTER_FIELDS(world, &ally, Ally, entity));
+    must(quern_shared_create(world, &(quern_prefab_value){.component = ally}, 1, &of));
+    const quern_entity entity = setup_entity(world);
+    must(quern_entity_relate(world, entity, shared, of));
+    for (uint32_t has_own = 0; has_own < 2; has_own++) {
+        must_refuse(PROVISIONAL_ENTITY, world,
+                    quern_entity_override_shared(world, entity, ally, &(Ally){entity_provisional(3)}));
+        cr_assert_eq(quern_entity_source_count(world, entity, quern_world_parent(world)), has_own);
+        must(quern_entity_override_shared(world, entity, ally, &(Ally){entity}));
+    }
+}
+
 Test(shared, histories_and_archives_carry_them)
 {
     quern_history *history;

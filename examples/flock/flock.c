@@ -26,7 +26,7 @@ QUERN_SYSTEM(flock, (Steering, steering), (const Position, position), (const Vel
         while (quern_query_next(&it)) {
             const Position *place = QUERN_COLUMN(&it.view, 0, const Position);
             const Velocity *speed = QUERN_COLUMN(&it.view, 1, const Velocity);
-            for (uint32_t k = 0; k < it.view.count; k++) {
+            for (uint32_t end = it.view.count, k = 0; k < end; k++) {
                 const double dx = (double)place[k].x - x, dy = (double)place[k].y - y;
                 const double near = fmax(1 - (dx * dx + dy * dy), 0);
                 weight += near;

@@ -78,7 +78,7 @@ static void draw(SDL_Renderer *renderer, const Game *game)
     while (quern_query_next(&it)) {
         const Position *positions = QUERN_COLUMN(&it.view, 0, const Position);
         const Glyph *glyphs = QUERN_COLUMN(&it.view, 1, const Glyph);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        for (uint32_t end = it.view.count, i = 0; i < end; i++)
             for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
                 if (shapes[k].symbol == (char)glyphs[i].symbol)
                     draw_shape(renderer, &shapes[k], (SDL_FPoint){positions[i].x, positions[i].y},

@@ -8,6 +8,8 @@
  *     ./run example lan --players 2 --watch --host 192.0.2.7       # sees both
  *
  * docs/netplay.md explains it. */
+#include "options.h"
+
 #include <quern/kit/netplay_udp.h>
 #include <quern/kit/random.h>
 #include <quern/quern.h>
@@ -39,14 +41,9 @@ typedef struct Options {
     bool watches;
 } Options;
 
-static uint32_t parse_number(const char *name, const char *text, unsigned long least, unsigned long most)
+static uint32_t number_of(const char *option, const char *text, uint32_t least, uint32_t most)
 {
-    char *end;
-    const unsigned long number = strtoul(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && number >= least && number <= most)
-        return (uint32_t)number;
-    fprintf(stderr, "lan: --%s takes a number from %lu to %lu, not '%s'\n", name, least, most, text);
-    exit(2);
+    return (uint32_t)parse_number("lan", option, text, least, most);
 }
 
 static Options parse_options(int argc, char **argv)
@@ -58,20 +55,21 @@ static Options parse_options(int argc, char **argv)
                                          {"host-port", required_argument, NULL, 'q'},
                                          {"port", required_argument, NULL, 'o'},
                                          {"frames", required_argument, NULL, 'f'},
-                                         {"help", no_argument, NULL, '?'},
+                                         {"help", no_argument, NULL, 'u'},
                                          {NULL, 0, NULL, 0}};
     Options options = {.player_count = 2, .host_port = 7777, .frame_count = 600};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;) {
-        if (option == 'n') options.player_count = parse_number("players", optarg, 2, 8);
-        if (option == 'p') options.player = parse_number("player", optarg, 0, 7);
+        if (option == 'n') options.player_count = number_of("players", optarg, 2, 8);
+        if (option == 'p') options.player = number_of("player", optarg, 0, 7);
         if (option == 'w') options.watches = true;
         if (option == 'h') options.host = optarg;
-        if (option == 'q') options.host_port = parse_number("host-port", optarg, 1, 65535);
-        if (option == 'o') options.port = parse_number("port", optarg, 1, 65535);
-        if (option == 'f') options.frame_count = parse_number("frames", optarg, 1, 10000000);
-        if (option == '?') {
+        if (option == 'q') options.host_port = number_of("host-port", optarg, 1, 65535);
+        if (option == 'o') options.port = number_of("port", optarg, 1, 65535);
+        if (option == 'f') options.frame_count = number_of("frames", optarg, 1, 10000000);
+        if (option == '?') refuse_option("lan", list, argv);
+        if (option == 'u') {
             fputs(usage, stdout);
-            exit(optopt == 0 ? EXIT_SUCCESS : 2);
+            exit(EXIT_SUCCESS);
         }
     }
     const bool is_host = !options.watches && options.player == 0;

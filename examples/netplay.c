@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 /* Netplay: several machines play one game. Here all are in one process, and the network between them delays, repeats and
  * reorders packets and loses some of them, by a seed. docs/netplay.md explains it. */
+#include "options.h"
+
 #include <quern/kit/netplay.h>
 #include <quern/kit/random.h>
 #include <quern/quern.h>
@@ -46,14 +48,9 @@ typedef struct Options {
     bool json;
 } Options;
 
-static uint32_t parse_number(const char *name, const char *text, unsigned long least, unsigned long most)
+static uint32_t number_of(const char *option, const char *text, uint32_t least, uint32_t most)
 {
-    char *end;
-    const unsigned long number = strtoul(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && number >= least && number <= most)
-        return (uint32_t)number;
-    fprintf(stderr, "netplay: --%s takes a number from %lu to %lu, not '%s'\n", name, least, most, text);
-    exit(2);
+    return (uint32_t)parse_number("netplay", option, text, least, most);
 }
 
 static Options parse_options(int argc, char **argv)
@@ -72,18 +69,21 @@ static Options parse_options(int argc, char **argv)
     Options options = {
         .player_count = 2, .frame_count = 600, .delay_ms = 100, .loss = 5, .seed = 1, .thread_count = 1};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;) {
-        if (option == 'p') options.player_count = parse_number("players", optarg, 2, PLAYERS_MAX);
-        if (option == 'w') options.spectator_count = parse_number("spectators", optarg, 0, SPECTATORS_MAX);
-        if (option == 'f') options.frame_count = parse_number("frames", optarg, 1, 10000000);
-        if (option == 'd') options.delay_ms = parse_number("delay-ms", optarg, 0, 1000);
-        if (option == 'l') options.loss = parse_number("loss", optarg, 0, 90);
-        if (option == 's') options.seed = parse_number("seed", optarg, 0, UINT32_MAX);
-        if (option == 't') options.thread_count = parse_number("threads", optarg, 0, QUERN_MAX_THREADS);
+        if (option == 'p') options.player_count = number_of("players", optarg, 2, PLAYERS_MAX);
+        if (option == 'w') options.spectator_count = number_of("spectators", optarg, 0, SPECTATORS_MAX);
+        if (option == 'f') options.frame_count = number_of("frames", optarg, 1, 10000000);
+        if (option == 'd') options.delay_ms = number_of("delay-ms", optarg, 0, 1000);
+        if (option == 'l') options.loss = number_of("loss", optarg, 0, 90);
+        if (option == 's') options.seed = number_of("seed", optarg, 0, UINT32_MAX);
+        if (option == 't') options.thread_count = number_of("threads", optarg, 0, QUERN_MAX_THREADS);
         if (option == 'y')
-            options.sync_frames = parse_number("sync-test", optarg, 1, QUERN_MAX_NETPLAY_ROLLBACK);
+            options.sync_frames = number_of("sync-test", optarg, 1, QUERN_MAX_NETPLAY_ROLLBACK);
         if (option == 'j') options.json = true;
-        if (option == 'h') fputs(usage, stdout);
-        if (option == 'h' || option == '?') exit(option == 'h' ? EXIT_SUCCESS : 2);
+        if (option == '?') refuse_option("netplay", list, argv);
+        if (option == 'h') {
+            fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        }
     }
     if (optind == argc) return options;
     fprintf(stderr, "netplay: unexpected argument '%s'; --help lists the options\n", argv[optind]);

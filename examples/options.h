@@ -3,14 +3,30 @@
 #ifndef EXAMPLES_OPTIONS_H
 #define EXAMPLES_OPTIONS_H
 
-/* The answer of programs to an option that they do not have, after getopt_long has named it. */
+/* Options of programs: numbers, and the answer to an option that a program does not have, after getopt_long has named it. */
 
 #include <quern/base.h>
 
+#include <errno.h>
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Returns the number of an option, in decimal or after 0x. Ends the program if the text is no number from least to most. */
+static inline uint64_t parse_number(const char *program, const char *option, const char *text,
+                                    uint64_t least, uint64_t most)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && number >= least && number <= most)
+        return number;
+    fprintf(stderr, "%s: --%s takes a whole number from %llu to %llu, not '%s'\n", program, option,
+            (unsigned long long)least, (unsigned long long)most, text);
+    exit(2);
+}
 
 /* Prints which option the user probably meant, and how to list all, and ends the program. `words` are the arguments, of
  * which getopt_long has refused the last one that it has read. */

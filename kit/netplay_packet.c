@@ -859,8 +859,8 @@ static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint3
     return quern__netplay_store_chunk(netplay, &chunk, &divergence->is_whole);
 }
 
-/* Reads the request or the acknowledgement of a spectator. Only fresh packets count: whoever can send packets in the name of
- * another address cannot make this machine send it a world. */
+/* Reads the request or the acknowledgement of a spectator. Only fresh packets count: a stranger that sends in the
+ * name of another address cannot make this machine send a world there. */
 static void read_watch(quern_netplay *netplay, packet *in, uint32_t number, uint32_t life,
                        uint32_t sequence, bool is_fresh)
 {

@@ -12,7 +12,7 @@
  *
  * One archive serves all that ask for it while the log has the frames since. With a delay, it is saved when the first
  * spectator asks, and sent after the delay: so nothing that is sent is younger. A new archive replaces one that is old as
- * soon as nobody loads that, or when the log has lost the frames since.
+ * soon as no spectator loads that, or when the log has lost the frames since.
  *
  * Spectators are not members: nothing that they send changes a table, a frame or an input. */
 #include "kit/netplay_internal.h"

@@ -104,10 +104,10 @@ static void send_datagram(quern_netplay_udp *udp, const peer *to, const unsigned
 static void introduce(quern_netplay_udp *udp)
 {
     unsigned char bytes[INTRODUCTION_HEAD_BYTES + PEERS * INTRODUCED_BYTES];
-    const uint64_t time = quern__socket_now();
     uint32_t size = INTRODUCTION_HEAD_BYTES;
-    if (!udp->def.introduces || (udp->introduced_ns != 0 && time - udp->introduced_ns < 1000000000u))
-        return;
+    if (!udp->def.introduces) return;
+    const uint64_t time = quern__socket_now();
+    if (udp->introduced_ns != 0 && time - udp->introduced_ns < 1000000000u) return;
     udp->introduced_ns = time;
     bytes[0] = (unsigned char)(INTRODUCTION | udp->def.player);
     for (uint32_t i = 0; i < 8; i++)

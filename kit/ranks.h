@@ -265,7 +265,7 @@ QUERN_API quern_event quern_ranks_messages(quern_ranks *ranks);
  * an entity that is not alive then is dropped, and counted. Returns false, with a message, if an argument is wrong
  * (INVALID_ARGUMENT: verb, a component or event above QUERN_RANKS_MAX_MESSAGE_BYTES or with hooks) or there is no memory.
  *
- * A message to an entity on this rank or a ghost goes to one rank. Others go to all ranks, as nobody knows where the
+ * A message to an entity on this rank or a ghost goes to one rank. Others go to all ranks, as no rank knows where the
  * entity is. Thread-safe in systems that declare the event. */
 QUERN_API bool quern_ranks_send(quern_context *context, const quern_ranks *ranks,
                                 const quern_ranks_message *message);

@@ -33,7 +33,7 @@ static uint64_t day_of(quern_context *context, const Epidemic *epidemic)
     return state->frame;
 }
 
-/* A person who is warned stays at home for some days. */
+/* A warned person stays at home for some days. */
 static void heed(quern_context *context, const quern_view *view)
 {
     const Epidemic *epidemic = quern_context_user_data(context);

@@ -4,8 +4,8 @@
 #define RANKS_EPIDEMIC_H
 
 /* An epidemic in households. A household has a home and moves away now and then; its persons are its children, stay near
- * it, and go with it to another rank. The infection goes to persons nearby, and at home. Who falls ill warns a friend,
- * who may live anywhere, by a message. Lengths are in the distance over which a person infects others. */
+ * it, and go with it to another rank. The infection goes to persons nearby, and at home. A person that falls ill warns a friend
+ * anywhere by a message. Lengths are in the distance over which a person infects others. */
 
 #include <quern/kit/grid.h>
 #include <quern/kit/ranks.h>

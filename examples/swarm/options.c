@@ -6,7 +6,6 @@
 
 #include <quern/jobs.h>
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,23 +42,6 @@ static const char usage[] =
     "  --json          print the result as one line of JSON at the end\n"
     "  --help          print this text\n";
 
-static _Noreturn void refuse_number(const char *option, const char *text, uint64_t min, uint64_t max)
-{
-    fprintf(stderr, "swarm: --%s takes a whole number from %llu to %llu, not '%s'\n", option,
-            (unsigned long long)min, (unsigned long long)max, text);
-    exit(2);
-}
-
-static uint64_t parse_number(const char *option, const char *text, uint64_t min, uint64_t max)
-{
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 0);
-    bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
-    if (!is_number || number < min || number > max) refuse_number(option, text, min, max);
-    return number;
-}
-
 /* Parses numbers separated by commas. Overwrites the commas with 0. */
 static void parse_forecasts(Options *options, char *list)
 {
@@ -76,7 +58,7 @@ static void parse_forecasts(Options *options, char *list)
             exit(2);
         }
         options->forecasts[options->forecast_count++] =
-            (uint32_t)parse_number("forecast", number, 1, QUERN_MAX_THREADS);
+            (uint32_t)parse_number("swarm", "forecast", number, 1, QUERN_MAX_THREADS);
     }
 }
 
@@ -92,17 +74,17 @@ static void parse_option(Options *options, int option)
 {
     switch (option) {
     case 'e':
-        options->entity_count = (uint32_t)parse_number("entities", optarg, 1, ENTITY_COUNT_MAX);
+        options->entity_count = (uint32_t)parse_number("swarm", "entities", optarg, 1, ENTITY_COUNT_MAX);
         break;
     case 'f':
         options->has_frame_count = true;
-        options->frame_count = (uint32_t)parse_number("frames", optarg, 0, FRAME_COUNT_MAX);
+        options->frame_count = (uint32_t)parse_number("swarm", "frames", optarg, 0, FRAME_COUNT_MAX);
         break;
     case 't':
-        options->thread_count = (uint32_t)parse_number("threads", optarg, 0, QUERN_MAX_THREADS);
+        options->thread_count = (uint32_t)parse_number("swarm", "threads", optarg, 0, QUERN_MAX_THREADS);
         break;
     case 's':
-        options->seed = parse_number("seed", optarg, 0, UINT64_MAX);
+        options->seed = parse_number("swarm", "seed", optarg, 0, UINT64_MAX);
         break;
     case 'x':
         options->explain = true;
@@ -129,7 +111,7 @@ static void parse_option(Options *options, int option)
     case 'i':
         options->inspect = true;
         if (optarg != NULL)
-            options->inspect_port = (uint16_t)parse_number("inspect", optarg, 0, UINT16_MAX);
+            options->inspect_port = (uint16_t)parse_number("swarm", "inspect", optarg, 0, UINT16_MAX);
         break;
     case 'F':
         parse_forecasts(options, optarg);

@@ -132,7 +132,8 @@ Test(netplay_spectators, they_share_one_saved_world)
     machine *second = add_spectator(&it);
     (void)play(&it, 60);
     cr_assert_eq(first->netplay->loaded_frame, second->netplay->loaded_frame);
-    cr_assert_eq(it.players[0].netplay->stands.world.size_bytes, 0, "nobody asks for the world any more");
+    cr_assert_eq(it.players[0].netplay->stands.world.size_bytes, 0,
+                 "no spectator asks for the world any more");
     close_stage(&it);
 }
 
@@ -266,7 +267,7 @@ Test(netplay_spectators, status_and_events_show_them)
 
 /* ------------------------------------------------------------------------------------- hostile and wrong */
 
-/* A stranger who sends in the name of a spectator, and does not hear the answers, gets small answers only. */
+/* A stranger that sends in the name of a spectator, and does not hear the answers, gets small answers only. */
 Test(netplay_spectators, a_request_that_hears_nothing_gets_no_world)
 {
     stage it;

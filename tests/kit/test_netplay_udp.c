@@ -77,7 +77,7 @@ Test(netplay_udp, packets_of_all_sizes_arrive_from_the_player_that_sent_them)
         cr_assert_eq(await(a, &player, received), sizes[i]);
         cr_assert_eq(player, 3);
     }
-    send_bytes(a, 5, sent, 10); /* nobody */
+    send_bytes(a, 5, sent, 10); /* no such player is known */
     send_bytes(a, 0, sent, 10); /* itself */
     send_bytes(a, 77, sent, 10);
     cr_assert_eq(udp_status(a).sent_count, 4);
@@ -220,7 +220,7 @@ Test(netplay_udp, strangers_and_damaged_datagrams_are_ignored)
     quern_netplay_udp_destroy(udp);
 }
 
-/* Writes an introduction of a player, who has an address of IPv4. Returns its size. */
+/* Writes an introduction of a player with an address of IPv4. Returns its size. */
 static uint32_t write_introduction(unsigned char *bytes, uint32_t sender, uint32_t player, uint16_t port)
 {
     memset(bytes, 0, 28);

@@ -10,7 +10,6 @@
 #include "inspected.h"
 #include "together.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,15 +55,9 @@ typedef struct Record {
 
 /* --------------------------------------------------------------------------------------------- options */
 
-static uint32_t parse_number(const char *option, const char *text, uint32_t most)
+static uint32_t number_of(const char *option, const char *text, uint32_t most)
 {
-    char *end;
-    errno = 0;
-    const unsigned long number = strtoul(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && number <= most)
-        return (uint32_t)number;
-    fprintf(stderr, "keep: --%s takes a whole number up to %" PRIu32 ", not '%s'\n", option, most, text);
-    exit(2);
+    return (uint32_t)parse_number("keep", option, text, 0, most);
 }
 
 /* Parses an option of games over the network. Returns false if it is another one. */
@@ -75,16 +68,16 @@ static bool parse_together(TogetherOptions *together, int option, int argc, char
         net->hosts = true;
         /* the port is optional */
         if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-        if (optarg != NULL) net->port = (uint16_t)parse_number("host", optarg, UINT16_MAX);
+        if (optarg != NULL) net->port = (uint16_t)number_of("host", optarg, UINT16_MAX);
     }
     if (option == 'J') net->join = optarg;
-    if (option == 'P') net->player_count = parse_number("players", optarg, PLAYERS_MAX);
-    if (option == 'B') net->start_count = parse_number("begin", optarg, PLAYERS_MAX);
-    if (option == 'T') net->timeout_ms = parse_number("timeout-ms", optarg, FRAMES_MAX);
-    if (option == 'D') net->faults.delay_ms = parse_number("delay-ms", optarg, 1000);
-    if (option == 'L') net->faults.lost_percent = parse_number("loss", optarg, 99);
-    if (option == 'S') together->seed = parse_number("seed", optarg, FRAMES_MAX);
-    if (option == 'C') together->pace = parse_number("pace", optarg, FRAMES_MAX);
+    if (option == 'P') net->player_count = number_of("players", optarg, PLAYERS_MAX);
+    if (option == 'B') net->start_count = number_of("begin", optarg, PLAYERS_MAX);
+    if (option == 'T') net->timeout_ms = number_of("timeout-ms", optarg, FRAMES_MAX);
+    if (option == 'D') net->faults.delay_ms = number_of("delay-ms", optarg, 1000);
+    if (option == 'L') net->faults.lost_percent = number_of("loss", optarg, 99);
+    if (option == 'S') together->seed = number_of("seed", optarg, FRAMES_MAX);
+    if (option == 'C') together->pace = number_of("pace", optarg, FRAMES_MAX);
     if (option == 'C') together->has_pace = true;
     return option >= 'A' && option <= 'Z';
 }
@@ -94,15 +87,15 @@ static void parse_inspect(Options *options, int argc, char **argv)
     options->inspect = true;
     /* the port is optional */
     if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-    if (optarg != NULL) options->inspect_port = (uint16_t)parse_number("inspect", optarg, UINT16_MAX);
+    if (optarg != NULL) options->inspect_port = (uint16_t)number_of("inspect", optarg, UINT16_MAX);
 }
 
 static void parse_option(Options *options, int option)
 {
     if (option == 'l') options->level = optarg;
     if (option == 'i') options->input = optarg;
-    if (option == 'f') options->frame_count = parse_number("frames", optarg, FRAMES_MAX);
-    if (option == 't') options->thread_count = parse_number("threads", optarg, QUERN_MAX_THREADS);
+    if (option == 'f') options->frame_count = number_of("frames", optarg, FRAMES_MAX);
+    if (option == 't') options->thread_count = number_of("threads", optarg, QUERN_MAX_THREADS);
     if (option == 'j') options->json = true;
     if (option == 'p') options->profile = true;
     if (option == 'r') options->rewind = true;

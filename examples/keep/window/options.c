@@ -6,7 +6,6 @@
 
 #include <quern/quern.h>
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,15 +28,9 @@ static const char usage[] =
     "  --help             print this text\n"
     "\n";
 
-static uint32_t parse_number(const char *option, const char *text, uint32_t most)
+static uint32_t number_of(const char *option, const char *text, uint32_t most)
 {
-    char *end;
-    errno = 0;
-    const unsigned long number = strtoul(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && number <= most)
-        return (uint32_t)number;
-    fprintf(stderr, "keep: --%s takes a whole number up to %u, not '%s'\n", option, most, text);
-    exit(2);
+    return (uint32_t)parse_number("keep", option, text, 0, most);
 }
 
 /* Parses an option of games over the network. Returns false if it is another one. */
@@ -48,15 +41,15 @@ static bool parse_net(Options *options, int option, int argc, char **argv)
         net->hosts = true;
         /* the port is optional */
         if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-        if (optarg != NULL) net->port = (uint16_t)parse_number("host", optarg, UINT16_MAX);
+        if (optarg != NULL) net->port = (uint16_t)number_of("host", optarg, UINT16_MAX);
     }
     if (option == 'J') net->join = optarg;
-    if (option == 'P') net->player_count = parse_number("players", optarg, PLAYERS_MAX);
-    if (option == 'B') net->start_count = parse_number("begin", optarg, PLAYERS_MAX);
-    if (option == 'T') net->timeout_ms = parse_number("timeout-ms", optarg, FRAMES_MAX);
-    if (option == 'D') net->faults.delay_ms = parse_number("delay-ms", optarg, 1000);
-    if (option == 'L') net->faults.lost_percent = parse_number("loss", optarg, 99);
-    if (option == 'S') options->seed = parse_number("seed", optarg, FRAMES_MAX);
+    if (option == 'P') net->player_count = number_of("players", optarg, PLAYERS_MAX);
+    if (option == 'B') net->start_count = number_of("begin", optarg, PLAYERS_MAX);
+    if (option == 'T') net->timeout_ms = number_of("timeout-ms", optarg, FRAMES_MAX);
+    if (option == 'D') net->faults.delay_ms = number_of("delay-ms", optarg, 1000);
+    if (option == 'L') net->faults.lost_percent = number_of("loss", optarg, 99);
+    if (option == 'S') options->seed = number_of("seed", optarg, FRAMES_MAX);
     return option >= 'A' && option <= 'Z';
 }
 
@@ -65,7 +58,7 @@ static void parse_inspect(Options *options, int argc, char **argv)
     options->inspect = true;
     /* the port is optional */
     if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-    if (optarg != NULL) options->inspect_port = (uint16_t)parse_number("inspect", optarg, UINT16_MAX);
+    if (optarg != NULL) options->inspect_port = (uint16_t)number_of("inspect", optarg, UINT16_MAX);
 }
 
 static void parse_option(Options *options, int option)
@@ -84,10 +77,10 @@ static void parse_option(Options *options, int option)
         options->screenshot = optarg;
         break;
     case 'f':
-        options->frame_count = parse_number("frames", optarg, FRAMES_MAX);
+        options->frame_count = number_of("frames", optarg, FRAMES_MAX);
         break;
     case 't':
-        options->thread_count = parse_number("threads", optarg, QUERN_MAX_THREADS);
+        options->thread_count = number_of("threads", optarg, QUERN_MAX_THREADS);
         break;
     case 'o':
         options->overlay = true;

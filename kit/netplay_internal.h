@@ -215,7 +215,6 @@ typedef struct quern__netplay_spectator {
     uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8]; /* of that world, as in a transfer */
     uint32_t wanted;                                  /* first frame whose inputs it lacks */
     uint32_t next;                                    /* frame whose inputs are to be sent next */
-    uint32_t idle_calls;                              /* calls since `wanted` has changed */
     uint64_t sent_bytes, received_bytes, sent_packets, received_packets;
 } quern__netplay_spectator;
 

@@ -518,10 +518,10 @@ static uint32_t send_rows(quern_netplay *netplay, uint32_t receiver, uint32_t fl
 }
 
 /* Sends a spectator the inputs that it may see and lacks, in several packets in turn. The last ones are repeated until
- * they are acknowledged, and all again if the spectator says that some were lost, or does not say anything new. */
+ * they are acknowledged: so a spectator that lacks earlier ones notices it and says so, and then all are sent again. */
 static void send_watched(quern_netplay *netplay, uint32_t number)
 {
-    enum { PACKETS_PER_CALL = 4, REPEATED = 8, IDLE_CALLS = 30 };
+    enum { PACKETS_PER_CALL = 4, REPEATED = 8 };
     quern__netplay_spectator *spectator = &netplay->stands.spectators[number];
     const uint32_t receiver = QUERN_NETPLAY_SPECTATOR + number, end = quern__netplay_shown_end(netplay);
     if (spectator->has_world && spectator->wanted < netplay->stands.log.first) {
@@ -532,7 +532,6 @@ static void send_watched(quern_netplay *netplay, uint32_t number)
         (void)send_rows(netplay, receiver, 0, 0, 0);
         return;
     }
-    if (++spectator->idle_calls % IDLE_CALLS == 0) spectator->next = spectator->wanted;
     uint32_t from = spectator->next;
     if (from + REPEATED > end) from = end > REPEATED ? end - REPEATED : 0;
     if (from < spectator->wanted) from = spectator->wanted;
@@ -885,7 +884,6 @@ static void read_watch(quern_netplay *netplay, packet *in, uint32_t number, uint
         if (in->size > in->end) return;
         if (!spectator->has_world || wanted < spectator->wanted || (flags & WATCH_GAP) != 0)
             spectator->next = wanted;
-        if (wanted != spectator->wanted) spectator->idle_calls = 0;
         spectator->wanted = wanted;
         spectator->has_world = true;
     } else {

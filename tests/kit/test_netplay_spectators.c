@@ -185,7 +185,27 @@ Test(netplay_spectators, one_that_was_away_for_too_long_is_told)
     close_stage(&it);
 }
 
-Test(netplay_spectators, one_that_nobody_lets_watch_is_told_and_may_go_on_asking)
+/* Player 0 keeps few frames, and player 1 many. */
+Test(netplay_spectators, one_that_was_away_asks_all_players_before_it_gives_up)
+{
+    stage it;
+    open_stage(&it, 13, &(quern_netplay_def){.spectator_count = 1, .spectator_window = 30});
+    close_machine(&it.players[1]);
+    it.def.spectator_window = 1000;
+    open_machine(&it.players[1], &it.net, 1, &it.def);
+    machine *spectator = add_spectator(&it);
+    (void)play(&it, 50);
+    it.net.cut = 1u << spectator->player;
+    (void)play(&it, 100);
+    it.net.cut = 0;
+    (void)play(&it, 100);
+    cr_assert_eq(spectator->result, QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(status_of(spectator).watched, 1);
+    cr_assert_gt(status_of(spectator).frame, 200);
+    close_stage(&it);
+}
+
+Test(netplay_spectators, one_that_no_player_lets_watch_is_told_and_may_go_on_asking)
 {
     stage it;
     open_stage(&it, 7, &(quern_netplay_def){.spectator_count = 1, .timeout_seconds = 0.02});
@@ -265,6 +285,45 @@ Test(netplay_spectators, status_and_events_show_them)
     close_stage(&it);
 }
 
+Test(netplay_spectators, loading_shows_its_progress_on_both_machines)
+{
+    stage it;
+    uint32_t progress_count = 0;
+    float last = 0;
+    bool is_shown = false; /* by the player's machine */
+    quern_netplay_event event;
+    open_stage(&it, 12, &(quern_netplay_def){.spectator_count = 1});
+    it.plays_otherwise = true;
+    for (uint32_t i = 0; i < 2000 * PLAYERS; i++) { /* for a world of some chunks */
+        const game *played = &it.players[i % PLAYERS].played;
+        const Shot shot = {.x = (int32_t)(i / PLAYERS * 2654435761u), .left = 10000};
+        must(quern_entity_create_with(played->world, &played->shot, (const void *const[]){&shot}, 1, NULL));
+    }
+    (void)play(&it, 20);
+    machine *spectator = add_spectator(&it);
+    it.net.lost_percent = 70;
+    for (uint32_t i = 0; i < 150 && status_of(spectator).is_joining; i++) {
+        quern_netplay_player_status status;
+        (void)play(&it, 1);
+        cr_assert_eq(
+            quern_netplay_get_player_status(it.players[0].netplay, QUERN_NETPLAY_SPECTATOR, &status),
+            QUERN_OK);
+        cr_assert(status.progress >= 0 && status.progress <= 1);
+        is_shown = is_shown || status.progress > 0;
+        while (quern_netplay_next_event(spectator->netplay, &event))
+            if (event.kind == QUERN_NETPLAY_PROGRESS) {
+                progress_count++;
+                cr_assert_eq(event.player, QUERN_NETPLAY_SPECTATOR);
+                cr_assert_gt(event.progress, last);
+                last = event.progress;
+            }
+    }
+    cr_assert_not(status_of(spectator).is_joining);
+    cr_assert_gt(progress_count, 0);
+    cr_assert(is_shown);
+    close_stage(&it);
+}
+
 /* ------------------------------------------------------------------------------------- hostile and wrong */
 
 /* A stranger that sends in the name of a spectator, and does not hear the answers, gets small answers only. */
@@ -311,6 +370,40 @@ Test(netplay_spectators, a_spectator_that_asks_on_and_off_gets_few_worlds)
     }
     cr_assert_geq(saved, 1);
     cr_assert_leq(saved, 5);
+    close_stage(&it);
+}
+
+/* A stranger that sends in the name of the watched player does not know the numbers of the packets of the spectator. */
+Test(netplay_spectators, packets_that_return_no_number_do_not_count)
+{
+    enum { MAGIC = 0x51, WATCHED = 7, GONE = 2 };
+    stage it;
+    open_stage(&it, 14, &(quern_netplay_def){.spectator_count = 1});
+    machine *spectator = add_spectator(&it);
+    (void)play(&it, 50);
+    for (uint32_t i = 0; i < 40; i++) {
+        const quern__netplay_player *player = &spectator->netplay->players[0];
+        const uint32_t numbers[] = {player->life, player->sequence + 1, spectator->netplay->life, 0};
+        sent_packet *packet = &it.net.packets[it.net.count++];
+        unsigned char *bytes = packet->bytes;
+        *packet = (sent_packet){.from = 0, .to = spectator->player, .arrival = it.net.tick};
+        *bytes++ = MAGIC;
+        *bytes++ = QUERN__NETPLAY_VERSION;
+        *bytes++ = WATCHED;
+        for (uint32_t k = 0; k < 4; k++)
+            for (uint32_t b = 0; b < 5; b++)
+                *bytes++ = (unsigned char)((numbers[k] >> b * 7 & 0x7f) | (b < 4 ? 0x80u : 0));
+        *bytes++ = GONE;
+        *bytes++ = 0;
+        *bytes++ = 0;
+        packet->size = (uint32_t)(bytes - packet->bytes);
+        const uint32_t sum = quern__netplay_checksum(99, packet->bytes, packet->size);
+        for (uint32_t k = 0; k < 4; k++)
+            packet->bytes[packet->size++] = (unsigned char)(sum >> (8 * k));
+        (void)play(&it, 1);
+    }
+    cr_assert_eq(status_of(spectator).watched, 0);
+    cr_assert_eq(status_of(spectator).ignored_count, 0, "the packets have the form of a player's");
     close_stage(&it);
 }
 

@@ -3,9 +3,10 @@
 /* Test labels: threaded */
 /* One random program that draws everything together: calls, commands for entities and whole views, prefabs, relations
  * of all kinds, names, required components, toggles, disabled trees, accumulated values, events, reactions with old
- * values, hooks, entity hooks, change filters, up-terms, levels and target terms; before frames, systems and reactions that are
- * replaced, or removed and added again; and after frames histories, deltas, archives, sessions and JSON. One run is compared with a serial model (every_model.c), the others with that run, at every thread
- * count and in every style, and after failed allocations. A table counts the pairs of features that were drawn together.
+ * values, hooks, entity hooks, change filters, up-terms, levels and target terms; before frames, systems and reactions
+ * that are replaced, or removed and added again; and after frames histories, deltas, archives, sessions and JSON. One run
+ * is compared with a serial model (every_model.c), the others with that run, at every thread count and in every style, in
+ * a recording and its replay, and after failed allocations. A table counts the pairs of features that were drawn together.
  *
  * QUERN_EVERY_SEED=N in the environment plays that seed alone. */
 
@@ -464,6 +465,61 @@ static void play_as_expected(quern_schedule_def style, uint32_t thread_count, bo
     quern_jobs_destroy(jobs);
 }
 
+static bool compare_replayed(void *user_data, uint64_t frame)
+{
+    every_check_outside(every.world);
+    cr_assert_eq(every.observed, expected[frame].observed,
+                 "seed %llu, frame %llu: what was seen in a replay", (unsigned long long)every.seed,
+                 (unsigned long long)frame);
+    return true;
+}
+
+static void play_between_again(void *user_data, uint64_t frame)
+{
+    every.frame = frame;
+    every_play_between(user_data);
+}
+
+/* Records frames, of which two resources are the inputs, and replays them in another style, on another number of threads.
+ * What the program does between frames is done again. */
+static void play_recorded(quern_schedule_def style, quern_schedule_def other_style)
+{
+    quern_replay_recorder *recorder;
+    quern_replay_report report;
+    const uint64_t chosen = every_mix(every.seed * 13);
+    quern_jobs *jobs = setup_jobs(pool_threads[chosen % POOL_COUNT]),
+               *other_jobs = setup_jobs(pool_threads[chosen / POOL_COUNT % POOL_COUNT]);
+    every.observed = 0;
+    every_open(style, NULL);
+    const quern_replay_recorder_def def = {.inputs = {every.types.resources[0], every.types.resources[1]},
+                                           .detail = (quern_replay_detail)(chosen / 16 % 3),
+                                           .entity_interval = (uint32_t)(chosen / 64 % 3)};
+    bytes.size_bytes = 0;
+    must(quern_replay_recorder_create(every.schedule, quern_sink_bytes(&bytes), &def, &recorder));
+    for (every.frame = 0; every.frame < FRAMES; every.frame++) {
+        every_play_between(jobs);
+        must(quern_replay_record(recorder, jobs, 0));
+        every_check_outside(every.world);
+        cr_assert_eq(quern_world_hash(every.world), expected[every.frame].hash,
+                     "seed %llu, frame %llu: the hash while recording", (unsigned long long)every.seed,
+                     (unsigned long long)every.frame);
+    }
+    must(quern_replay_finish(recorder));
+    every_close();
+    every.observed = 0;
+    every_open(other_style, NULL);
+    must(quern_replay_run(every.schedule, other_jobs, quern_source_bytes(bytes.bytes, bytes.size_bytes),
+                          &(quern_replay_run_def){.before_frame = play_between_again,
+                                                  .after_frame = compare_replayed,
+                                                  .user_data = other_jobs},
+                          &report));
+    cr_assert_eq(report.frame_count, FRAMES);
+    assert_valid(every.world);
+    every_close();
+    quern_jobs_destroy(jobs);
+    quern_jobs_destroy(other_jobs);
+}
+
 /* Plays frames in which allocations fail: at random calls, and anywhere in the frame. A frame that fails is taken back
  * and runs again, with the outcome that it must have. */
 static void play_without_memory(quern_schedule_def style, uint32_t thread_count)
@@ -565,6 +621,8 @@ Test(every, frames_match_the_model_in_every_style, .timeout = 600)
                              k % 3 == 1);
         }
         every.is_harmless = false;
+        play_recorded(schedule_style((uint32_t)(every.seed + 1) % STYLE_COUNT),
+                      schedule_style((uint32_t)(every.seed + 3) % STYLE_COUNT));
         play_without_memory(schedule_style((uint32_t)every.seed % STYLE_COUNT),
                             pool_threads[every.seed % POOL_COUNT]);
         if (only != NULL) break;

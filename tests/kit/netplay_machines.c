@@ -49,6 +49,9 @@ static void grow(quern_context *context, const quern_view *view)
         ships[i].x = (int32_t)((uint32_t)ships[i].x + 1000);
 }
 
+void (*machines_furnish)(game *furnished, bool has_entities);
+void (*machines_unfurnish)(game *furnished);
+
 void open_game(game *played, uint32_t player_count, bool has_entities)
 {
     played->player_count = player_count;
@@ -75,11 +78,13 @@ void open_game(game *played, uint32_t player_count, bool has_entities)
         const void *values[] = {&ship};
         cr_assert_eq(quern_entity_create_with(played->world, &played->ship, values, 1, NULL), QUERN_OK);
     }
+    if (machines_furnish != NULL) machines_furnish(played, has_entities);
 }
 
 void close_game(game *played)
 {
     quern_schedule_destroy(played->schedule);
+    if (machines_unfurnish != NULL) machines_unfurnish(played);
     quern_world_destroy(played->world);
 }
 

@@ -37,7 +37,12 @@ typedef struct game {
     const quern_netplay *netplay; /* the session, on machines that differ */
     uint32_t wrong_frame;         /* frame in which this machine changes the ship of player 1; 0: none */
     bool is_wrong_once;           /* whether it does so only the first time that the frame runs */
+    void *furniture;
 } game;
+
+/* Add to the world and schedule of each game that is opened, and take it away. NULL: games have ships and shots alone. */
+extern void (*machines_furnish)(game *furnished, bool has_entities);
+extern void (*machines_unfurnish)(game *furnished);
 
 void open_game(game *played, uint32_t player_count, bool has_entities);
 

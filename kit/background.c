@@ -537,14 +537,19 @@ static quern_result check_def(const quern_world *world, const quern_background_d
     return QUERN_OK;
 }
 
+static quern_resource_def ready_def(const quern_background *background)
+{
+    return (quern_resource_def){.name = background->name,
+                                .size_bytes = sizeof(quern_background_ready),
+                                .alignment_bytes = _Alignof(quern_background_ready),
+                                .fields = QUERN_FIELDS(quern_background_ready, count, entities)};
+}
+
 static quern_result register_types(quern_background *background)
 {
     char due_name[MAX_TITLE_BYTES + 8];
     snprintf(due_name, sizeof due_name, "%s due", background->name);
-    const quern_resource_def ready = {.name = background->name,
-                                      .size_bytes = sizeof(quern_background_ready),
-                                      .alignment_bytes = _Alignof(quern_background_ready),
-                                      .fields = QUERN_FIELDS(quern_background_ready, count, entities)};
+    const quern_resource_def ready = ready_def(background);
     const quern_component_def due = {.name = due_name,
                                      .size_bytes = sizeof(uint32_t),
                                      .alignment_bytes = _Alignof(uint32_t),
@@ -658,6 +663,15 @@ quern_result quern_background_add_systems(quern_background *background, quern_sc
     return result;
 }
 
+/* Whether a frame runs, also if an exclusive system of it asks, which may write resources: a redefinition is refused then. */
+static bool is_in_frame(const quern_background *background)
+{
+    const quern_resource_def def = ready_def(background);
+    const quern_redefine_def how = {.only_checks = true};
+    return quern_resource_redefine(background->world, background->resource, &def, &how, NULL) ==
+           QUERN_ERROR_WORLD_LOCKED;
+}
+
 quern_result quern_background_poll(quern_background *background)
 {
     static const char function[] = "quern_background_poll";
@@ -667,8 +681,13 @@ quern_result quern_background_poll(quern_background *background)
             QUERN_ERROR_INVALID_ARGUMENT,
             "%s: results of '%s' are set %u frames after their requests; set 'frames' to 0 to poll",
             function, background->name, (unsigned)background->def.frames);
+    if (is_in_frame(background))
+        return quern_error_set(
+            QUERN_ERROR_WORLD_LOCKED,
+            "%s: what is ready of '%s' depends on the speed of the machine, so it cannot be listed "
+            "while a frame runs: call it between frames",
+            function, background->name);
     quern_background_ready *ready = quern_resource_get(background->world, background->resource);
-    if (ready == NULL) return QUERN_ERROR_WORLD_LOCKED;
     *ready = (quern_background_ready){.count = 0};
     for (computation *each = background->first; each != NULL && ready->count < QUERN_BACKGROUND_MAX_READY;
          each = each->next)

@@ -20,7 +20,8 @@ typedef struct ranks_options {
     uint32_t dying_rank, hanging_rank; /* NO_RANK: none */
     uint64_t dying_frame, hanging_frame;
     bool json, ping;
-    bool speaks; /* whether this rank prints */
+    bool has_every; /* whether the option is given */
+    bool speaks;    /* whether this rank prints */
 } ranks_options;
 
 typedef struct ranks_run {
@@ -86,13 +87,14 @@ static bool parse_number(const char *text, char end_mark, uint64_t *out, const c
     return is_digit && *end == end_mark;
 }
 
-static int set_number(const ranks_run *run, const quern_ranks_option *option, const char *text)
+static int set_number(ranks_run *run, const quern_ranks_option *option, const char *text)
 {
     const char *end;
     uint64_t number;
     char limits[128];
     if (parse_number(text, '\0', &number, &end) && number >= option->least && number <= option->most) {
         *option->value = number;
+        run->options.has_every |= option->value == &run->options.every;
         return 0;
     }
     snprintf(limits, sizeof limits, "%s takes a whole number from %" PRIu64 " to %" PRIu64, option->name,
@@ -169,6 +171,9 @@ static int parse(ranks_run *run, int argc, char **argv)
         strcmp(run->options.archives, run->options.restart) != 0)
         return complain(run, "--archives '%s' is not the folder of --restart '%s': use one folder",
                         run->options.archives, run->options.restart);
+    if (run->options.has_every && run->options.archives == NULL)
+        return complain(run, "--archive-every needs a folder for checkpoints: add --archives FOLDER%s%s",
+                        "", "");
     return 0;
 }
 

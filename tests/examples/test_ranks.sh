@@ -76,6 +76,9 @@ mpirun --oversubscribe -n 3 "$program" --agents none >"$folder/out" 2>&1 && { ec
 [ "$(grep -c "agents takes a whole number" "$folder/out")" = 1 ] ||
     { echo "wrong options are not reported once"; cat "$folder/out"; exit 1; }
 
+"$alone" --archive-every 5 >"$folder/out" 2>&1 && { echo "checkpoints without a folder succeed"; exit 1; }
+grep -q "add --archives FOLDER" "$folder/out" || { cat "$folder/out"; exit 1; }
+
 # A rank dies in frame 25, or hangs. With recovery, mpirun lets the others end by themselves, and returns 0.
 for accident in die hang; do
     rm -f "$folder"/*.quern

@@ -451,6 +451,30 @@ Test(background, a_disabled_entity_waits)
     close_scene(&s);
 }
 
+static void poll_inside(quern_context *context, const quern_view *view)
+{
+    quern_background *background = quern_context_user_data(context);
+    (void)view;
+    assert_refused(quern_context_world(context), QUERN_ERROR_WORLD_LOCKED,
+                   quern_background_poll(background));
+}
+
+/* A recording would not have what an exclusive system lists. */
+Test(background, results_are_listed_between_frames_alone)
+{
+    scene s = open_scene(&(quern_background_def){.frames = 0}, 0, NULL);
+    const quern_system_def def = {
+        .name = "poll inside",
+        .run = poll_inside,
+        .flags = QUERN_SYSTEM_EXCLUSIVE,
+        .resources = {{quern_background_resource(s.background), QUERN_ACCESS_WRITE}},
+        .user_data = s.background};
+    must(quern_schedule_add_system(s.schedule, &def, NULL));
+    frame(&s);
+    must(quern_background_poll(s.background));
+    close_scene(&s);
+}
+
 Test(background, a_replay_repeats_polled_results)
 {
     quern_byte_buffer memory = {0};

@@ -82,6 +82,23 @@ typedef struct quern_ranks_alone quern_ranks_alone;
 QUERN_API quern_result quern_ranks_alone_create(uint32_t rank_count, const quern_allocator *allocator,
                                                 quern_ranks_alone **out_alone);
 
+/** A network between the ranks of one process, which is simulated. Each rank sends one message after another. */
+typedef struct quern_ranks_network {
+    double latency_seconds;  /**< Time from the last byte sent to the message received, 0 or more. */
+    double bytes_per_second; /**< Bytes that a rank can send in a second, above 0. */
+} quern_ranks_network;
+
+/** Simulates a network, so that a run in one process predicts one on as many machines. Each rank gets a clock, which moves by
+ * the processor time that the rank needs, and to the arrival of messages for which it waits. Ranks then do the same work, with
+ * the same result. Run them on one thread, with all of them in one list of quern_ranks_run_all. Call it before
+ * quern_ranks_alone_transport. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the network is impossible). */
+QUERN_API quern_result quern_ranks_alone_set_network(quern_ranks_alone *alone,
+                                                     const quern_ranks_network *network);
+
+/** Returns the seconds that the ranks have needed, by the latest clock; 0 without a network and for NULL. Processor time since
+ * the last run, such as that of creating entities, does not count. */
+QUERN_API double quern_ranks_alone_seconds(quern_ranks_alone *alone);
+
 /** Destroys the memory, after the ranks that use it. NULL is allowed. */
 QUERN_API void quern_ranks_alone_destroy(quern_ranks_alone *alone);
 

@@ -11,11 +11,12 @@
 
 #define NO_RANK UINT32_MAX
 
-enum { USUAL_COUNT = 7, PING_BYTES = 1 << 22, PING_REPEATS = 200 };
+enum { USUAL_COUNT = 9, PING_BYTES = 1 << 22, PING_REPEATS = 200 };
 
 /* What the command line says. */
 typedef struct ranks_options {
-    uint64_t ranks, threads, frames, balance, every, timeout, progress; /* the numbers of `usual` */
+    /* the numbers of `usual` */
+    uint64_t ranks, threads, frames, balance, every, timeout, progress, latency_us, megabytes;
     const char *archives, *restart, *trace;
     uint32_t dying_rank, hanging_rank; /* NO_RANK: none */
     uint64_t dying_frame, hanging_frame;
@@ -31,6 +32,7 @@ typedef struct ranks_run {
     quern_ranks **list;
     uint32_t count;
     quern_jobs *jobs;
+    quern_ranks_alone *alone; /* NULL over MPI */
 } ranks_run;
 
 /* ------------------------------------------------------------------------------------------ options */
@@ -54,8 +56,10 @@ static void list_usual(ranks_options *options, quern_ranks_option out[USUAL_COUN
         {"balance", &options->balance, 0, 1000000, "frames after which the division may change; 0: never"},
         {"archive-every", &options->every, 1, 1000000000, "frames from one checkpoint to the next"},
         {"timeout", &options->timeout, 1, 86400, "seconds after which a rank that is silent is lost"},
-        {"progress", &options->progress, 0, 1000000000,
-         "frames after which progress is printed; 0: never"}};
+        {"progress", &options->progress, 0, 1000000000, "frames after which progress is printed; 0: never"},
+        {"latency-us", &options->latency_us, 0, 1000000000,
+         "simulates a network between ranks of one process, with this latency; 0: none"},
+        {"megabytes", &options->megabytes, 1, 1000000000, "that a rank sends in a second of that network"}};
     memcpy(out, usual, sizeof usual);
 }
 
@@ -227,12 +231,21 @@ static int ping(const ranks_run *run, const quern_ranks_transport *transport)
 
 /* ------------------------------------------------------------------------------------------- frames */
 
-static quern_result open_ranks(ranks_run *run, const quern_ranks_transport *transport,
-                               quern_ranks_alone *alone)
+static quern_result open_network(ranks_run *run)
+{
+    const ranks_options *options = &run->options;
+    const quern_ranks_network network = {1e-6 * (double)options->latency_us,
+                                         1e6 * (double)options->megabytes};
+    QUERN_TRY(quern_ranks_alone_create(run->count, NULL, &run->alone));
+    return options->latency_us > 0 ? quern_ranks_alone_set_network(run->alone, &network) : QUERN_OK;
+}
+
+static quern_result open_ranks(ranks_run *run, const quern_ranks_transport *transport)
 {
     const ranks_options *options = &run->options;
     const quern_jobs_def jobs = {.thread_count = (uint32_t)options->threads};
     QUERN_TRY(quern_jobs_create(&jobs, &run->jobs));
+    if (transport == NULL) QUERN_TRY(open_network(run));
     for (uint32_t i = 0; i < run->count; i++) {
         quern_ranks_setup *setup = &run->setups[i];
         setup->jobs = run->jobs;
@@ -246,7 +259,7 @@ static quern_result open_ranks(ranks_run *run, const quern_ranks_transport *tran
         if (transport != NULL)
             setup->def.transport = *transport;
         else
-            QUERN_TRY(quern_ranks_alone_transport(alone, i, &setup->def.transport));
+            QUERN_TRY(quern_ranks_alone_transport(run->alone, i, &setup->def.transport));
         if (options->trace != NULL) {
             const quern_trace_def trace = {.track_count = 1 + (uint32_t)quern_jobs_thread_count(run->jobs)};
             QUERN_TRY(quern_trace_create(&trace, &setup->trace));
@@ -294,11 +307,14 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Starts the traces at the same time: when all ranks have met. */
-static quern_result start_traces(const ranks_run *run)
+/* Starts the traces at the same time: when all ranks have met, and have the entities of their parts. */
+static quern_result start_clocks(const ranks_run *run, double *out_seconds)
 {
-    if (run->options.trace == NULL) return QUERN_OK;
+    *out_seconds = 0;
+    if (run->options.trace == NULL && run->options.latency_us == 0) return QUERN_OK;
     QUERN_TRY(quern_ranks_run_all(run->list, run->count, 0, NULL));
+    *out_seconds = quern_ranks_alone_seconds(run->alone);
+    if (run->options.trace == NULL) return QUERN_OK;
     for (uint32_t i = 0; i < run->count; i++)
         quern_trace_start(run->setups[i].trace);
     return QUERN_OK;
@@ -337,28 +353,36 @@ static quern_result run_frames(const ranks_run *run, uint64_t *out_hash)
     return QUERN_OK;
 }
 
-static void print_result(const ranks_run *run, uint64_t frame_count, double seconds, uint64_t hash)
+static void print_result(const ranks_run *run, uint64_t frame_count, double seconds, double simulated,
+                         uint64_t hash)
 {
     quern_ranks_stats all;
     const double frames = frame_count > 0 ? (double)frame_count : 1;
     const uint32_t count = quern_ranks_count(run->list[0]);
     if (!run->options.speaks || quern_ranks_get_stats(run->list[0], NULL, &all) != QUERN_OK) return;
-    printf(
-        run->options.json
-            ? "{\"ranks\": %" PRIu32 ", \"frames\": %" PRIu64
-              ", \"seconds_per_frame\": %.9f, \"step_seconds_per_frame\": %.9f, \"own_seconds_per_frame\": "
-              "%.9f, \"entities_at_end\": %" PRIu64 ", \"crossed\": %" PRIu64
-              ", \"ghosts_per_frame\": %.1f, \"bytes_per_frame\": %.1f, \"packets_per_frame\": %.1f, "
-              "\"messages\": %" PRIu64 ", \"divisions\": %" PRIu64 ", \"hash\": \"0x%016" PRIx64 "\"}\n"
-            : "%" PRIu32 " ranks, %" PRIu64 " frames: %.9f s per frame, of it %.9f s on the slowest rank; "
-              "%.9f s for all exchanges\n"
-              "%" PRIu64 " entities, %" PRIu64 " crossed a border; per frame %.0f ghosts, %.0f bytes, %.1f "
-              "packets; %" PRIu64 " messages; %" PRIu64 " divisions\n"
-              "hash by id: 0x%016" PRIx64 "\n",
-        count, frame_count, seconds / frames, 1e-9 * (double)all.slowest_ns / frames,
-        1e-9 * (double)all.own_ns / frames / count, all.owned_count, all.moved_count,
-        (double)all.ghost_count / frames, (double)all.sent_bytes / frames,
-        (double)all.packet_count / frames, all.message_count, all.bisection_count, hash);
+    char network[96] = "";
+    if (run->options.latency_us > 0)
+        snprintf(network, sizeof network,
+                 run->options.json ? ", \"simulated_seconds_per_frame\": %.9f"
+                                   : "over the simulated network: %.9f s per frame\n",
+                 simulated / frames);
+    printf(run->options.json
+               ? "{\"ranks\": %" PRIu32 ", \"frames\": %" PRIu64 ", \"seconds_per_frame\": %.9f, "
+                 "\"step_seconds_per_frame\": %.9f, \"own_seconds_per_frame\": %.9f%s, "
+                 "\"entities_at_end\": %" PRIu64 ", \"crossed\": %" PRIu64
+                 ", \"ghosts_per_frame\": %.1f, \"bytes_per_frame\": %.1f, \"packets_per_frame\": %.1f, "
+                 "\"messages\": %" PRIu64 ", \"divisions\": %" PRIu64 ", \"hash\": \"0x%016" PRIx64 "\"}\n"
+               : "%" PRIu32 " ranks, %" PRIu64
+                 " frames: %.9f s per frame, of it %.9f s on the slowest rank; "
+                 "%.9f s for all exchanges\n"
+                 "%s%" PRIu64 " entities, %" PRIu64
+                 " crossed a border; per frame %.0f ghosts, %.0f bytes, %.1f "
+                 "packets; %" PRIu64 " messages; %" PRIu64 " divisions\n"
+                 "hash by id: 0x%016" PRIx64 "\n",
+           count, frame_count, seconds / frames, 1e-9 * (double)all.slowest_ns / frames,
+           1e-9 * (double)all.own_ns / frames / count, network, all.owned_count, all.moved_count,
+           (double)all.ghost_count / frames, (double)all.sent_bytes / frames,
+           (double)all.packet_count / frames, all.message_count, all.bisection_count, hash);
 }
 
 static int report(const ranks_run *run, quern_result result)
@@ -373,19 +397,41 @@ static int report(const ranks_run *run, quern_result result)
 
 static int run_all(ranks_run *run)
 {
-    const uint64_t first = quern_ranks_frame(run->list[0]), begin_ns = quern_clock_ns();
+    const uint64_t first = quern_ranks_frame(run->list[0]);
     uint64_t hash = 0;
     if (first >= run->options.frames) {
         char frame[32];
         snprintf(frame, sizeof frame, "%" PRIu64, first);
         return complain(run, "the checkpoint is of frame %s, so --frames must be more%s", frame, "");
     }
-    quern_result result = start_traces(run);
+    double first_seconds;
+    quern_result result = start_clocks(run, &first_seconds);
+    const uint64_t begin_ns = quern_clock_ns();
     if (result == QUERN_OK) result = run_frames(run, &hash);
     if (result == QUERN_OK) result = save_traces(run);
     if (result != QUERN_OK) return report(run, result);
-    print_result(run, run->options.frames - first, 1e-9 * (double)(quern_clock_ns() - begin_ns), hash);
+    const double simulated = quern_ranks_alone_seconds(run->alone) - first_seconds;
+    print_result(run, run->options.frames - first, 1e-9 * (double)(quern_clock_ns() - begin_ns), simulated,
+                 hash);
     return EXIT_SUCCESS;
+}
+
+/* Returns 0, or the exit status if the options do not fit the transport. */
+static int check_ranks(const ranks_run *run, const quern_ranks_transport *transport)
+{
+    const ranks_options *options = &run->options;
+    char counts[64];
+    if (options->latency_us > 0 && (transport != NULL || options->threads != 1))
+        return complain(
+            run, "--latency-us simulates a network between ranks of one process with one thread: %s%s",
+            "leave out mpirun and --threads", "");
+    if (transport == NULL && options->ranks > QUERN_MAX_WORLDS)
+        return complain(run, "one process has at most 255 ranks, each of which has a world: %s%s",
+                        "start more by mpirun", "");
+    if (transport == NULL || options->ranks == 0 || options->ranks == transport->rank_count) return 0;
+    snprintf(counts, sizeof counts, "%u ranks, not the %" PRIu64 " of --ranks",
+             (unsigned)transport->rank_count, options->ranks);
+    return complain(run, "mpirun has started %s: start mpirun with -n%s", counts, "");
 }
 
 int quern_ranks_main(int argc, char **argv, const quern_ranks_program *program,
@@ -397,32 +443,27 @@ int quern_ranks_main(int argc, char **argv, const quern_ranks_program *program,
                                  .balance = 16,
                                  .every = 100,
                                  .timeout = 10,
+                                 .megabytes = 10000,
                                  .dying_rank = NO_RANK,
                                  .hanging_rank = NO_RANK,
                                  .speaks = transport == NULL || transport->rank == 0}};
-    quern_ranks_alone *alone = NULL;
     int status = parse(&run, argc, argv);
     if (status != 0) return status == 1 ? EXIT_SUCCESS : status;
     if (run.options.ping) return ping(&run, transport);
-    if (transport != NULL && run.options.ranks != 0 && run.options.ranks != transport->rank_count) {
-        char counts[64];
-        snprintf(counts, sizeof counts, "%u ranks, not the %" PRIu64 " of --ranks",
-                 (unsigned)transport->rank_count, run.options.ranks);
-        return complain(&run, "mpirun has started %s: start mpirun with -n%s", counts, "");
-    }
+    status = check_ranks(&run, transport);
+    if (status != 0) return status;
     run.count = transport != NULL ? 1 : run.options.ranks > 0 ? (uint32_t)run.options.ranks : 1;
     run.setups = calloc(run.count, sizeof *run.setups);
     run.list = calloc(run.count, sizeof(quern_ranks *));
     quern_result result = run.setups == NULL || run.list == NULL ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK;
-    if (result == QUERN_OK && transport == NULL) result = quern_ranks_alone_create(run.count, NULL, &alone);
-    if (result == QUERN_OK) result = open_ranks(&run, transport, alone);
+    if (result == QUERN_OK) result = open_ranks(&run, transport);
     status = result == QUERN_OK ? run_all(&run) : report(&run, result);
     for (uint32_t i = 0; i < run.count && run.setups != NULL; i++)
         program->close(&run.setups[i]);
     for (uint32_t i = 0; i < run.count && run.setups != NULL; i++)
         quern_trace_destroy(run.setups[i].trace);
     quern_jobs_destroy(run.jobs);
-    quern_ranks_alone_destroy(alone);
+    quern_ranks_alone_destroy(run.alone);
     free(run.setups);
     free(run.list);
     return status;

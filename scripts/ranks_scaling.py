@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""ranks_scaling.py PROGRAM [AGENTS [FRAMES [LATENCY_US MB_PER_S]]]: runs the flock of examples/ranks on 1 to 4 ranks of this machine, and
-prints tables: strong scaling (AGENTS in all), weak scaling (AGENTS per rank), and a prediction for more ranks.
+"""ranks_scaling.py PROGRAM [AGENTS [FRAMES [LATENCY_US MB_PER_S [MOST_RANKS]]]]: runs the flock of examples/ranks on 1 to 4
+ranks of this machine, and prints tables: strong scaling (AGENTS in all), weak scaling (AGENTS per rank), and a prediction
+for more ranks.
 
 Of each run it shows the measured time per frame, the processor time of the frame on the slowest rank, and the
 processor time that a rank spends in the library for exchanges. These times do not depend on other programs on the
@@ -14,7 +15,8 @@ machine as much as the first. A model is fitted to them:
 The prediction is for ranks with a processor of their own in a square: 8 neighbours, ghosts in a strip around the box,
 two packets for each neighbour and four for the sums of all ranks; plus the latency of two exchanges and of a tree of
 sums, twice its depth, and bytes by the bandwidth: those of the command line, or else as measured between two ranks of
-this machine. Times are in milliseconds per frame."""
+this machine. Beside it are simulated runs of up to MOST_RANKS ranks (64, at most 240) in one process, PROGRAM_alone, whose
+clocks move by the processor time of each rank, and by the same network. Times are in milliseconds per frame."""
 
 import json
 import math
@@ -22,13 +24,24 @@ import os
 import subprocess
 import sys
 
-MARGIN, AGENTS_PER_CELL = 19 / 16, 4
+MARGIN, AGENTS_PER_CELL, SIMULATED_FRAMES = 19 / 16, 4, 16
 
 
 def run(program, ranks, *options):
     command = ["mpirun", "--oversubscribe", "-n", str(ranks), program, "--json", *map(str, options)]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return json.loads(output.strip().splitlines()[-1])
+
+
+def simulate(program, ranks, agents, ping):
+    """Seconds per frame of a simulated run, or None with one rank, which has no network."""
+    if ranks == 1:
+        return None
+    command = [program + "_alone", "--json", "--ranks", str(ranks), "--agents", str(agents * ranks), "--timeout", "86400",
+               "--frames", str(SIMULATED_FRAMES), "--latency-us", str(max(1, round(1e6 * ping["latency_seconds"]))),
+               "--megabytes", str(max(1, round(1e-6 * ping["bytes_per_second"])))]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(output)["simulated_seconds_per_frame"]
 
 
 def table(title, program, agents_of, frames):
@@ -74,7 +87,7 @@ def fit(samples):
     return [0.0] * len(samples[0][0])
 
 
-def predict(rows, ping, agents):
+def predict(program, rows, ping, agents, most_ranks):
     per_rank = [(row["entities_at_end"] / row["ranks"], row["ghosts_per_frame"] / row["ranks"],
                  row["packets_per_frame"] / row["ranks"]) for row in rows]
     (step,) = fit([((own + ghosts,), row["step_seconds_per_frame"]) for (own, ghosts, _), row in zip(per_rank, rows)])
@@ -84,9 +97,9 @@ def predict(rows, ping, agents):
     print(f"\nmodel: a frame costs {1e9 * step:.0f} ns for each agent and ghost; exchanges {1e9 * own_cost:.0f} ns for each agent, "
           f"{1e9 * ghost_cost:.0f} ns for each ghost, {1e6 * packet_cost:.1f} us for each packet; {ghost_bytes:.0f} bytes for each ghost")
     print("\nPrediction, not measured: weak scaling with a processor for each rank\n\n| ranks | ghosts of a rank | frame | exchanges | "
-          "network | efficiency |\n|---|---|---|---|---|---|")
+          "network | sum | efficiency | simulated |\n|---|---|---|---|---|---|---|---|")
     alone = None
-    for ranks in (1, 16, 64, 1024):
+    for ranks in (1, 4, 16, 64, 240, 1024):
         side = math.sqrt(agents / AGENTS_PER_CELL)
         ghosts = AGENTS_PER_CELL * ((side + 2 * MARGIN) ** 2 - side ** 2) if ranks > 1 else 0
         packets = 20 if ranks > 1 else 0
@@ -95,8 +108,10 @@ def predict(rows, ping, agents):
         depth = math.ceil(math.log2(ranks)) if ranks > 1 else 0
         network = (2 * (ranks > 1) + 2 * depth) * ping["latency_seconds"] + ghosts * ghost_bytes / ping["bytes_per_second"]
         alone = alone or frame + exchange
-        print(f"| {ranks} | {ghosts:.0f} | {1e3 * frame:.2f} | {1e3 * exchange:.2f} | {1e3 * network:.3f} | "
-              f"{100 * alone / (frame + exchange + network):.0f} % |")
+        total = frame + exchange + network
+        simulated = simulate(program, ranks, agents, ping) if ranks <= most_ranks else None
+        print(f"| {ranks} | {ghosts:.0f} | {1e3 * frame:.2f} | {1e3 * exchange:.2f} | {1e3 * network:.3f} | {1e3 * total:.2f} | "
+              f"{100 * alone / total:.0f} % | {f'{1e3 * simulated:.2f}' if simulated else ''} |", flush=True)
 
 
 def main():
@@ -110,7 +125,7 @@ def main():
     weak = table("Weak scaling", program, lambda ranks: agents * ranks, frames)
     if len(sys.argv) > 5:
         ping = {"latency_seconds": 1e-6 * float(sys.argv[4]), "bytes_per_second": 1e6 * float(sys.argv[5])}
-    predict(strong + weak, ping, agents)
+    predict(program, strong + weak, ping, agents, int(sys.argv[6]) if len(sys.argv) > 6 else 64)
 
 
 main()

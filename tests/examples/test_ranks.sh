@@ -40,6 +40,7 @@ if [ -z "$program" ]; then
         done
     done
     # shellcheck disable=SC2086
+    same "simulated network" "$alone" $flock --ranks 3 --latency-us 50
     same "fixed division" "$alone" $flock --ranks 4 --balance 0
     grep -q ' 0 crossed' "$folder/out" && { echo "no agent crossed a border"; exit 1; }
     "$alone" --agents 300 --frames 27 --ranks 4 --archives "$folder" --archive-every 10 >/dev/null
@@ -78,6 +79,10 @@ mpirun --oversubscribe -n 3 "$program" --agents none >"$folder/out" 2>&1 && { ec
 
 "$alone" --archive-every 5 >"$folder/out" 2>&1 && { echo "checkpoints without a folder succeed"; exit 1; }
 grep -q "add --archives FOLDER" "$folder/out" || { cat "$folder/out"; exit 1; }
+"$alone" --ranks 256 >"$folder/out" 2>&1 && { echo "256 ranks in one process succeed"; exit 1; }
+grep -q "at most 255 ranks" "$folder/out" || { cat "$folder/out"; exit 1; }
+"$alone" --latency-us 5 --threads 2 >"$folder/out" 2>&1 && { echo "a simulation on threads succeeds"; exit 1; }
+grep -q "one process with one thread" "$folder/out" || { cat "$folder/out"; exit 1; }
 
 # A rank dies in frame 25, or hangs. With recovery, mpirun lets the others end by themselves, and returns 0.
 for accident in die hang; do

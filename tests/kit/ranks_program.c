@@ -331,6 +331,7 @@ uint64_t program_hash(const program_draw *draw, const program_run *run, quern_ra
     if (run->thread_count > 0)
         must(quern_jobs_create(&(quern_jobs_def){.thread_count = run->thread_count}, &jobs));
     must(quern_ranks_alone_create(count, NULL, &alone));
+    if (run->network != NULL) must(quern_ranks_alone_set_network(alone, run->network));
     for (uint32_t i = 0; i < count; i++) {
         quern_ranks_def base = {.folder = run->folder,
                                 .checkpoint_every = run->folder != NULL ? 5 : 0,
@@ -341,7 +342,10 @@ uint64_t program_hash(const program_draw *draw, const program_run *run, quern_ra
         list[i] = ranks[i].ranks;
     }
     const uint64_t until = run->until > 0 ? run->until : draw->frame_count;
+    if (run->network != NULL) must(quern_ranks_run_all(list, count, 0, NULL));
+    const double begin_seconds = quern_ranks_alone_seconds(alone);
     must(quern_ranks_run_all(list, count, until - quern_ranks_frame(list[0]), &hash));
+    if (run->out_seconds != NULL) *run->out_seconds = quern_ranks_alone_seconds(alone) - begin_seconds;
     if (out_stats != NULL) must(quern_ranks_get_stats(list[0], NULL, out_stats));
     for (uint32_t i = 0; i < count; i++)
         program_close(&ranks[i]);

@@ -67,7 +67,9 @@ typedef struct program_run {
     uint32_t rank_count, thread_count; /* thread_count 0: no pool */
     const char *folder;                /* of checkpoints, every 5 frames */
     bool restart;
-    uint64_t until; /* frame; 0: the end */
+    uint64_t until;                     /* frame; 0: the end */
+    const quern_ranks_network *network; /* to simulate */
+    double *out_seconds;                /* receives what the network needs */
 } program_run;
 
 program_draw program_draw_from(uint64_t seed);

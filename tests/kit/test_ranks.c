@@ -129,6 +129,46 @@ Test(ranks, packets_may_be_late)
     close_party(&p);
 }
 
+/* The latency is a second, beside which nothing else counts. Each frame has a sum over all ranks, up and down a tree, and two
+ * exchanges with neighbours, which may overlap with a sum on its way down; one with messages has a sum and an exchange more. */
+Test(ranks, a_simulated_network_takes_a_latency_for_each_exchange)
+{
+    static const uint32_t levels[] = {0, 0, 1, 1,
+                                      2, 2, 2, 2}; /* of the tree of sums, by the number of ranks */
+    const quern_ranks_network slow = {.latency_seconds = 1, .bytes_per_second = 1e12};
+    for (uint64_t seed = 1; seed <= effort(12, 6, 2); seed++) {
+        program_draw draw = program_draw_from(seed);
+        const uint32_t count = 2 + (uint32_t)(seed % 6);
+        draw.balance_every = 1000;
+        const uint64_t expected = program_hash(&draw, &(program_run){0}, NULL);
+        double few, all;
+        program_run run = {.rank_count = count, .network = &slow, .until = 4, .out_seconds = &few};
+        program_hash(&draw, &run, NULL);
+        run.until = 0;
+        run.out_seconds = &all;
+        cr_assert_eq(program_hash(&draw, &run, NULL), expected, "seed %u", (unsigned)seed);
+        const double frames = (double)draw.frame_count - 4;
+        const double exchanges = (all - few) / frames;
+        const double least = 2 * levels[count], most = 4 * levels[count] + 3;
+        cr_assert(exchanges > least - .2 && exchanges < most + .2, "seed %u: %g exchanges per frame",
+                  (unsigned)seed, exchanges);
+        if (count == 2) cr_assert(fabs(exchanges - 4) < .2 || fabs(exchanges - 6) < .2, "%g", exchanges);
+    }
+}
+
+/* Each byte takes a second, one after another. */
+Test(ranks, a_simulated_network_sends_bytes_one_after_another)
+{
+    const quern_ranks_network narrow = {.latency_seconds = 0, .bytes_per_second = 1};
+    const program_draw draw = program_draw_from(3);
+    double seconds;
+    const program_run run = {.rank_count = 2, .network = &narrow, .out_seconds = &seconds};
+    quern_ranks_stats all;
+    cr_assert_eq(program_hash(&draw, &run, &all), program_hash(&draw, &(program_run){0}, NULL));
+    cr_assert(seconds < (double)all.sent_bytes + 1);
+    cr_assert(seconds > (double)all.sent_bytes / 8);
+}
+
 Test(ranks, a_silent_rank_is_named_within_twice_the_timeout)
 {
     party p;
@@ -281,6 +321,12 @@ Test(ranks, wrong_definitions_are_refused)
     quern_ranks_alone *alone;
     quern_ranks_transport transport;
     cr_assert_eq(quern_ranks_alone_create(0, NULL, &alone), QUERN_ERROR_INVALID_ARGUMENT);
+    const quern_ranks_network wrong[] = {{-1, 1}, {1, 0}, {NAN, 1}, {1, INFINITY}};
+    for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_assert_eq(quern_ranks_alone_set_network(s.alone, &wrong[i]), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern_ranks_alone_set_network(NULL, wrong), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_eq(quern_ranks_alone_set_network(s.alone, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_eq(quern_ranks_alone_seconds(NULL), 0);
     cr_assert_eq(quern_ranks_alone_transport(s.alone, 2, &transport), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_eq(quern_ranks_alone_transport(NULL, 0, &transport), QUERN_ERROR_NULL_ARGUMENT);
     close_small(&s);

@@ -309,6 +309,70 @@ static quern_component find_write(const quern_ranks *ranks, const quern_query_de
     return written;
 }
 
+/* Returns whether a query can have rows of ghosts: a term for a component that they lack rules them out. */
+static bool matches_ghosts(const quern_ranks *ranks, const quern_query_def *query)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_TERMS && query->terms[i].component.bits != 0; i++)
+        if (query->terms[i].path == QUERN_PATH_ROW && query->terms[i].match == QUERN_MATCH_ALL &&
+            !is_of_ghosts(ranks, query->terms[i].component))
+            return false;
+    return true;
+}
+
+static bool writes_ghosts(const quern_ranks *ranks, const quern_query_def *query)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_TERMS && query->terms[i].component.bits != 0; i++)
+        if (query->terms[i].access == QUERN_ACCESS_WRITE && is_of_ghosts(ranks, query->terms[i].component))
+            return true;
+    return false;
+}
+
+static quern_result check_inner_systems(const quern_ranks *ranks, const quern_schedule *schedule)
+{
+    for (uint32_t i = 0;; i++) {
+        quern_query_def query;
+        quern_system_stats stats;
+        const quern_system system = quern_schedule_system_at(schedule, i);
+        if (system.bits == 0) return QUERN_OK;
+        if (quern_schedule_get_system_query(schedule, system, &query) != QUERN_OK) continue;
+        const bool matches = query.terms[0].component.bits != 0 && matches_ghosts(ranks, &query);
+        if (!matches && !writes_ghosts(ranks, &query)) continue;
+        (void)quern_schedule_get_system_stats(schedule, system, &stats);
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_ranks_overlap: system '%s' %s: add it to the schedule of quern_ranks_start%s",
+            stats.name,
+            matches ? "matches ghosts, which arrive while it runs"
+                    : "writes a component of ghosts, which are sent before it runs",
+            matches ? ", or add a term of the id" : "");
+    }
+}
+
+static bool is_of_world(const quern_ranks *ranks, const quern_schedule *schedule)
+{
+    quern_schedule *list[QUERN_MAX_ARCHIVE_SCHEDULES];
+    const uint32_t count = quern_world_list_schedules(ranks->world, list, QUERN_MAX_ARCHIVE_SCHEDULES);
+    for (uint32_t i = 0; i < count && i < QUERN_MAX_ARCHIVE_SCHEDULES; i++)
+        if (list[i] == schedule) return true;
+    return count > QUERN_MAX_ARCHIVE_SCHEDULES;
+}
+
+quern_result quern_ranks_overlap(quern_ranks *ranks, quern_schedule *schedule)
+{
+    if (ranks == NULL || schedule == NULL)
+        return quern__ranks_fail_null("quern_ranks_overlap", ranks == NULL ? "ranks" : "schedule");
+    if (ranks->was_started || ranks->inner != NULL)
+        return refuse("quern_ranks_overlap", ranks->inner != NULL
+                                                 ? "it was called before: call it once"
+                                                 : "quern_ranks_start was called: call it before that");
+    if (!is_of_world(ranks, schedule))
+        return refuse("quern_ranks_overlap", "'schedule' is of another world: pass one of the world");
+    quern_result result = quern_schedule_compile(schedule);
+    if (result == QUERN_OK) result = check_inner_systems(ranks, schedule);
+    if (result == QUERN_OK) ranks->inner = schedule;
+    return result;
+}
+
 static quern_result check_systems(const quern_ranks *ranks)
 {
     for (uint32_t i = 0;; i++) {
@@ -335,13 +399,10 @@ quern_result quern_ranks_start(quern_ranks *ranks, quern_schedule *schedule, que
     if (ranks == NULL || schedule == NULL)
         return quern__ranks_fail_null("quern_ranks_start", ranks == NULL ? "ranks" : "schedule");
     if (ranks->was_started) return refuse("quern_ranks_start", "it was called before: call it once");
-    quern_schedule *list[QUERN_MAX_ARCHIVE_SCHEDULES];
-    const uint32_t count = quern_world_list_schedules(ranks->world, list, QUERN_MAX_ARCHIVE_SCHEDULES);
-    bool is_of_world = count > QUERN_MAX_ARCHIVE_SCHEDULES;
-    for (uint32_t i = 0; i < count && i < QUERN_MAX_ARCHIVE_SCHEDULES; i++)
-        is_of_world = is_of_world || list[i] == schedule;
-    if (!is_of_world)
+    if (!is_of_world(ranks, schedule))
         return refuse("quern_ranks_start", "'schedule' is of another world: pass one of the world");
+    if (schedule == ranks->inner)
+        return refuse("quern_ranks_start", "'schedule' is that of quern_ranks_overlap: pass another one");
     ranks->schedule = schedule;
     ranks->jobs = jobs;
     ranks->delta_seconds = delta_seconds;
@@ -381,8 +442,8 @@ static int64_t describe_program(const quern_ranks *ranks)
     for (uint32_t i = 0; i < ranks->ghost_count; i++)
         hash = mix_name(hash, quern_component_name(ranks->world, ranks->ghost_list[i]), i);
     hash = quern_random(hash, (uint64_t)ranks->margin_units ^ (uint64_t)ranks->def.balance_every << 32);
-    hash = quern_random(hash, ranks->def.checkpoint_every * 4 + ranks->wants_hash * 2 +
-                                  (ranks->letter_reader != NULL));
+    hash = quern_random(hash, ranks->def.checkpoint_every * 8 + (ranks->inner != NULL ? 4u : 0) +
+                                  ranks->wants_hash * 2 + (ranks->letter_reader != NULL));
     return (int64_t)(hash >> 1);
 }
 
@@ -475,15 +536,60 @@ static quern_ranks_state *state_of(quern_ranks *ranks)
     return quern_resource_get(ranks->world, ranks->state_resource);
 }
 
-static quern_result run_frame(quern_ranks *ranks)
+/* Runs a schedule, and adds its time to that of the frame. */
+static quern_result run_schedule(quern_ranks *ranks, quern_schedule *schedule)
 {
-    quern_result result = quern__ranks_emit_pending(ranks);
-    if (result != QUERN_OK) return result;
     state_of(ranks)->frame = ranks->frame;
     const uint64_t begin_ns = quern__ranks_processor_ns();
-    result = quern_schedule_run(ranks->schedule, ranks->jobs, ranks->delta_seconds);
-    ranks->frame_ns = quern__ranks_processor_ns() - begin_ns;
-    ranks->own.run_ns += ranks->frame_ns;
+    const quern_result result = quern_schedule_run(schedule, ranks->jobs, ranks->delta_seconds);
+    const uint64_t run_ns = quern__ranks_processor_ns() - begin_ns;
+    ranks->frame_ns += run_ns;
+    ranks->own.run_ns += run_ns;
+    return result;
+}
+
+/* Returns a hash of all that other ranks may see, in any order. */
+static uint64_t hash_shown(const quern_ranks *ranks)
+{
+    uint64_t hash = 0;
+    quern_query_iterator it = quern_query_iterate(ranks->shown);
+    while (quern_query_next(&it))
+        for (uint32_t end = it.view.count, i = 0; i < end; i++) {
+            uint64_t own = it.view.entities[i].bits;
+            for (uint32_t k = 0; k < ranks->ghost_count; k++) {
+                const char *column = ranks->ghost_sizes[k] > 0 ? quern_view_read(&it.view, 1 + k) : NULL;
+                const bool is_there = column != NULL || quern_view_has(&it.view, 1 + k);
+                own = quern_random(own, is_there);
+                if (column != NULL)
+                    own ^= quern__ranks_checksum(column + (size_t)i * ranks->ghost_sizes[k],
+                                                 ranks->ghost_sizes[k]);
+            }
+            hash += quern_random_mix(own);
+        }
+    return hash;
+}
+
+/* Begins the next frame with the inner schedule, unless that was done. */
+static quern_result run_inner(quern_ranks *ranks)
+{
+    if (ranks->inner_has_run) return QUERN_OK;
+    ranks->frame_ns = 0;
+    if (ranks->inner == NULL) return QUERN_OK;
+    const uint64_t before = ranks->checks_ghosts ? hash_shown(ranks) : 0;
+    ranks->inner_has_run = true;
+    const quern_result result = run_schedule(ranks, ranks->inner);
+    if (result != QUERN_OK || !ranks->checks_ghosts || hash_shown(ranks) == before) return result;
+    return refuse("quern_ranks_run", "the schedule of quern_ranks_overlap has changed positions or "
+                                     "components of ghosts, which were sent "
+                                     "before it ran: let the other schedule do that");
+}
+
+static quern_result run_frame(quern_ranks *ranks)
+{
+    quern_result result = run_inner(ranks);
+    if (result == QUERN_OK) result = quern__ranks_emit_pending(ranks);
+    if (result == QUERN_OK) result = run_schedule(ranks, ranks->schedule);
+    ranks->inner_has_run = false;
     ranks->table_is_current = false;
     if (result == QUERN_OK && ranks->checks_ghosts) result = quern__ranks_check_ghosts(ranks);
     if (result != QUERN_OK) return result;
@@ -557,7 +663,9 @@ static quern_result end_frame(quern_ranks *ranks)
 static quern_result send_ghosts(quern_ranks *ranks)
 {
     ranks->stage = ranks->rank_count > 1 ? RANKS_GHOSTS_ARRIVED : RANKS_FRAME;
-    return ranks->rank_count > 1 ? quern__ranks_send_ghosts(ranks) : QUERN_OK;
+    if (ranks->rank_count == 1) return QUERN_OK;
+    const quern_result result = quern__ranks_send_ghosts(ranks);
+    return result == QUERN_OK && ranks->frame < ranks->end_frame ? run_inner(ranks) : result;
 }
 
 /* Begins to add up how many ranks could not do their part of a checkpoint. */

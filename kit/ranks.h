@@ -177,6 +177,15 @@ QUERN_API void quern_ranks_destroy(quern_ranks *ranks);
 
 /* ------------------------------------------------------------------------------------------- frames */
 
+/** Sets a schedule that runs first in each frame, while ghosts are on their way: what a rank does with its own entities hides
+ * the latency of the network. Its rows are of owned entities: systems whose terms match ghosts are refused. It changes neither
+ * which entities have a position nor positions and components of `ghost`, since ghosts have the values of the beginning of the
+ * frame; with check_ghosts, that is an error of quern_ranks_run. All ranks call it, or none, before quern_ranks_start.
+ *
+ * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (started or called before; the schedule belongs to another world; a system writes a
+ * component of ghosts, or its terms match ghosts); those of quern_schedule_compile. */
+QUERN_API quern_result quern_ranks_overlap(quern_ranks *ranks, quern_schedule *schedule);
+
 /** Sets what frames run, destroys ghosts that an earlier part has left in the world, and loads the last checkpoint if `restart` is set: also one of another number of ranks. The world must
  * then never have had an entity. jobs may be NULL.
  *

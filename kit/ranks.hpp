@@ -47,6 +47,11 @@ class ranks {
     /** The object of the C interface; nullptr if the constructor failed. */
     operator quern_ranks *() const { return raw_.get(); }
 
+    /** A schedule that runs first in each frame, while ghosts are on their way; see quern_ranks_overlap. */
+    quern_result overlap(quern::schedule &schedule)
+    {
+        return check(quern_ranks_overlap(raw_.get(), schedule));
+    }
     /** Frames are those of an app, on its threads; see quern_ranks_start. */
     quern_result start(quern::app &app, double delta_seconds)
     {

@@ -129,6 +129,8 @@ struct quern_ranks {
     quern_world *world;
     quern_world_user user;
     quern_schedule *schedule;
+    quern_schedule *inner; /* runs before it, while ghosts are on their way; may be NULL */
+    bool inner_has_run;    /* in the frame that is next */
     quern_jobs *jobs;
     double delta_seconds;
     char folder[RANKS_PATH_BYTES];
@@ -185,7 +187,7 @@ struct quern_ranks {
     /* Frames. */
     ranks_stage stage;
     uint64_t frame, end_frame;
-    uint64_t frame_ns; /* of the last quern_schedule_run */
+    uint64_t frame_ns; /* of the schedules in the last frame */
     bool wants_hash, was_started;
     bool is_after_frame;      /* a checkpoint may be due when entities have moved */
     bool has_lost_checkpoint; /* a rank could not write it; the call ends after the frame */

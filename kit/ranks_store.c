@@ -67,7 +67,7 @@ quern_result quern__ranks_try_folder(quern_ranks *ranks)
 static quern_result pack(quern_ranks *ranks, quern_byte_buffer *out)
 {
     const uint64_t count = RANKS_COUNT(ranks->pending, ranks_letter);
-    const quern_save_def def = {.schedules = {ranks->schedule}};
+    const quern_save_def def = {.schedules = {ranks->schedule, ranks->inner}};
     out->size_bytes = 0;
     if (quern__ranks_append(out, &count, sizeof count) == NULL ||
         quern__ranks_append(out, ranks->pending.bytes, ranks->pending.size_bytes) == NULL ||
@@ -173,7 +173,7 @@ static quern_result load_file(quern_ranks *ranks, const ranks_file_head *wanted,
     ranks_path path;
     uint64_t count = 0;
     const quern_load_def further = {.skip_resources = true},
-                         with_schedule = {.schedules = {ranks->schedule}};
+                         with_schedule = {.schedules = {ranks->schedule, ranks->inner}};
     path_of(ranks, wanted->rank, slot, path);
     quern_result result = read_file(ranks, path, wanted);
     if (result != QUERN_OK) return result;

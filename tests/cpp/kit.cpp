@@ -397,6 +397,8 @@ void ranks_send_messages()
             EXPECT(ranks.send(context, message));
         },
         quern::sends_messages{ranks});
+    quern::schedule inner{app};
+    EXPECT(ranks.overlap(inner) == QUERN_OK);
     EXPECT(ranks.start(app, 1) == QUERN_OK);
     for (uint64_t i = 1; i <= 2; i++)
         if (ranks.creates(i)) app.create(Number{i}, At{0, 0}, Hits{0});

@@ -21,6 +21,7 @@ program_draw program_draw_from(uint64_t seed)
                           .has_near = bits >> 6 & 1,
                           .has_far = bits >> 7 & 1,
                           .disables = bits >> 8 & 1,
+                          .has_early = bits >> 9 & 1,
                           .entity_count = 20 + quern_random_below(quern_random(bits, 1), 120),
                           .frame_count = 12 + quern_random_below(quern_random(bits, 2), 12),
                           .balance_every = 1 + quern_random_below(quern_random(bits, 3), 7),
@@ -124,6 +125,30 @@ static void look(quern_context *context, const quern_view *view)
         cr_assert(quern_ranks_send(context, rank->ranks, &message), "%s", quern_error_message());
         message.order = 1; /* a second one, after the first */
         if (message.verb == QUERN_RANKS_EMIT) cr_assert(quern_ranks_send(context, rank->ranks, &message));
+    }
+}
+
+/* While ghosts are on their way: changes what no other rank sees, and sends messages. */
+static void ponder(quern_context *context, const quern_view *view)
+{
+    const program_rank *rank = quern_context_user_data(context);
+    const program_number *numbers = QUERN_COLUMN(view, 0, const program_number);
+    program_mind *minds = QUERN_COLUMN(view, 1, program_mind);
+    program_charge *charges = QUERN_COLUMN(view, 2, program_charge);
+    const uint64_t frame = frame_of(context, rank);
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
+        const uint64_t bits = quern_random(numbers[i].value, frame + 1300);
+        const program_mark mark = {(uint32_t)bits};
+        const quern_ranks_message message = {
+            .verb = QUERN_RANKS_SET,
+            .order = 2,
+            .from = numbers[i].value,
+            .to = id_of(rank->draw, quern_random_below(quern_random_mix(bits), rank->draw->entity_count)),
+            .component = rank->mark,
+            .value = &mark};
+        charges[i].value += (int32_t)(bits & 1);
+        minds[i].felt = quern_random(minds[i].felt, (uint64_t)charges[i].value);
+        if (bits % 11 == 0) cr_assert(quern_ranks_send(context, rank->ranks, &message));
     }
 }
 
@@ -252,6 +277,20 @@ static void add_systems(program_rank *rank, quern_schedule *schedule)
     }
 }
 
+static void add_early(program_rank *rank)
+{
+    const quern_system_def ponders = {.name = "ponder",
+                                      .run = ponder,
+                                      .terms = {quern_term_read(rank->number), quern_term_write(rank->mind),
+                                                quern_term_write(rank->charge)},
+                                      .resources = {{quern_ranks_resource(rank->ranks), QUERN_ACCESS_READ}},
+                                      .emits = {quern_ranks_messages(rank->ranks)},
+                                      .user_data = rank};
+    must(quern_schedule_create(rank->world, NULL, &rank->early));
+    must(quern_schedule_add_system(rank->early, &ponders, NULL));
+    must(quern_ranks_overlap(rank->ranks, rank->early));
+}
+
 void program_open(program_rank *rank, const program_draw *draw, const quern_ranks_def *base,
                   quern_jobs *jobs)
 {
@@ -288,6 +327,7 @@ void program_open(program_rank *rank, const program_draw *draw, const quern_rank
     must(quern_ranks_create(&def, &rank->ranks));
     must(quern_schedule_create(rank->world, &phases, &rank->schedule));
     add_systems(rank, rank->schedule);
+    if (draw->has_early) add_early(rank);
     must(quern_ranks_start(rank->ranks, rank->schedule, jobs, 0.1));
 }
 
@@ -316,6 +356,7 @@ void program_close(program_rank *rank)
 {
     quern_ranks_destroy(rank->ranks);
     quern_schedule_destroy(rank->schedule);
+    quern_schedule_destroy(rank->early);
     quern_grid_destroy(rank->grid);
     quern_world_destroy(rank->world);
 }

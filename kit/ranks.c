@@ -154,9 +154,10 @@ static quern_result check_transport(const quern_ranks_transport *transport)
 static void for_each_buffer(quern_ranks *ranks,
                             void (*act)(quern_byte_buffer *buffer, const quern_ranks *ranks))
 {
-    quern_byte_buffer *const list[] = {
-        &ranks->nodes, &ranks->neighbours, &ranks->packet, &ranks->arrived, &ranks->numbers,
-        &ranks->table, &ranks->letters,    &ranks->far,    &ranks->pending, &ranks->list};
+    quern_byte_buffer *const list[] = {&ranks->nodes,   &ranks->neighbours,  &ranks->packet,
+                                       &ranks->arrived, &ranks->numbers,     &ranks->table,
+                                       &ranks->letters, &ranks->far,         &ranks->pending,
+                                       &ranks->list,    &ranks->list_numbers};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         act(list[i], ranks);
     for (uint32_t i = 0; i < ranks->rank_count; i++) {
@@ -442,8 +443,9 @@ static int64_t describe_program(const quern_ranks *ranks)
     for (uint32_t i = 0; i < ranks->ghost_count; i++)
         hash = mix_name(hash, quern_component_name(ranks->world, ranks->ghost_list[i]), i);
     hash = quern_random(hash, (uint64_t)ranks->margin_units ^ (uint64_t)ranks->def.balance_every << 32);
-    hash = quern_random(hash, ranks->def.checkpoint_every * 8 + (ranks->inner != NULL ? 4u : 0) +
-                                  ranks->wants_hash * 2 + (ranks->letter_reader != NULL));
+    hash = quern_random(hash, ranks->def.checkpoint_every * 16 + (ranks->def.list_ranks ? 8u : 0) +
+                                  (ranks->inner != NULL ? 4u : 0) + ranks->wants_hash * 2 +
+                                  (ranks->letter_reader != NULL));
     return (int64_t)(hash >> 1);
 }
 
@@ -713,7 +715,8 @@ static quern_result end_checkpoint(quern_ranks *ranks)
 /* Begins to add up statistics and hashes. */
 static quern_result count_totals(quern_ranks *ranks)
 {
-    int64_t *numbers = begin_numbers(ranks, 12);
+    const uint32_t listed_count = ranks->def.list_ranks ? ranks->rank_count * RANKS_LISTED : 0;
+    int64_t *numbers = begin_numbers(ranks, 12 + listed_count);
     if (numbers == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
     const quern_ranks_stats *own = &ranks->own;
     ranks->own.owned_count = quern_query_count(ranks->roots);
@@ -725,11 +728,12 @@ static quern_result count_totals(quern_ranks *ranks)
         own->run_ns,      own->own_ns,
         own->wait_ns,     ranks->wants_hash ? quern_world_hash_by(ranks->world, ranks->def.id) : 0};
     memcpy(numbers, values, sizeof values);
+    if (listed_count > 0) quern__ranks_put_own(ranks, numbers + 12);
     ranks->stage = RANKS_TOTALS_KNOWN;
-    return quern__ranks_begin_reduce(ranks, 12, 0);
+    return quern__ranks_begin_reduce(ranks, 12 + listed_count, 0);
 }
 
-static void store_totals(quern_ranks *ranks)
+static quern_result store_totals(quern_ranks *ranks)
 {
     uint64_t values[12];
     memcpy(values, ranks->numbers.bytes, sizeof values);
@@ -750,6 +754,8 @@ static void store_totals(quern_ranks *ranks)
                                      .neighbour_count = ranks->own.neighbour_count};
     ranks->hash = values[11];
     ranks->stage = RANKS_DONE;
+    if (!ranks->def.list_ranks) return QUERN_OK;
+    return quern__ranks_take_list(ranks, (const int64_t *)ranks->numbers.bytes + 12);
 }
 
 static quern_result step(quern_ranks *ranks)
@@ -792,8 +798,7 @@ static quern_result step(quern_ranks *ranks)
         ranks->stage = RANKS_FRAME;
         return quern__ranks_take_ghosts(ranks);
     default:
-        store_totals(ranks);
-        return QUERN_OK;
+        return store_totals(ranks);
     }
 }
 

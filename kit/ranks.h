@@ -160,6 +160,9 @@ typedef struct quern_ranks_def {
     /** Whether frames check that systems do not write to ghosts. It costs a comparison of all ghosts per frame, and is always
      * on in builds with QUERN_CHECKS. */
     bool check_ghosts QUERN__ZERO;
+    /** Whether each quern_ranks_run ends with what quern_ranks_list tells: 56 bytes for each rank, in each of the packets of
+     * two sums. */
+    bool list_ranks QUERN__ZERO;
     /** A trace that records the exchanges of the rank on track 0, while it runs; NULL: none. It must outlive the object. */
     quern_trace *trace QUERN__ZERO;
     quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
@@ -324,6 +327,33 @@ typedef struct quern_ranks_stats {
  * NULL_ARGUMENT (ranks). */
 QUERN_API quern_result quern_ranks_get_stats(const quern_ranks *ranks, quern_ranks_stats *out_own,
                                              quern_ranks_stats *out_all);
+
+/** What all ranks know of a rank, if `list_ranks` of the definition is set. */
+typedef struct quern_ranks_place {
+    uint64_t owned_count,
+        ghost_count; /**< Entities with an id, and ghosts, at the end of the last quern_ranks_run. */
+    uint64_t run_ns, own_ns, wait_ns;  /**< Times of the last quern_ranks_run; see quern_ranks_stats. */
+    uint64_t sent_bytes, packet_count; /**< Sent in the last quern_ranks_run. */
+    float least[3], most[3];           /**< Its box; infinite at the edges of space. */
+} quern_ranks_place;
+
+/** Stores what is known of the first `capacity` ranks, and returns the number of ranks; 0 for NULL, without `list_ranks`, and
+ * before the first quern_ranks_run has ended. out_places may be NULL if capacity is 0. */
+QUERN_API uint32_t quern_ranks_list(const quern_ranks *ranks, quern_ranks_place *out_places,
+                                    uint32_t capacity);
+
+/** Writes what quern_ranks_list tells as a JSON list of objects, for a panel of the inspector (quern_inspect_panel) of any rank.
+ * Errors: NULL_ARGUMENT; IO (the sink could not write). */
+QUERN_API quern_result quern_ranks_write_json(const quern_ranks *ranks, quern_sink sink);
+
+#define QUERN_RANKS_MAX_COLUMNS 1024 /**< Maximum width and height of a map. */
+
+/** Writes a map of the division as lines of text: each place has the mark of its rank, 0 to 9, a to z, A to Z, and again. x
+ * grows to the right and y upwards; with three dimensions, the plane through the middle. The map ends at the outermost roots of
+ * when space was divided. Errors: NULL_ARGUMENT; INVALID_ARGUMENT (columns or rows are 0 or above QUERN_RANKS_MAX_COLUMNS);
+ * IO (the sink could not write). */
+QUERN_API quern_result quern_ranks_draw(const quern_ranks *ranks, uint32_t columns, uint32_t rows,
+                                        quern_sink sink);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,8 @@
 #include <quern/kit/ranks.h>
 #include <quern/quern.hpp>
 
+#include <vector>
+
 namespace quern {
 
 /** The part of one rank. Declare it after its world. */
@@ -88,6 +90,14 @@ class ranks {
     quern_result stats(quern_ranks_stats *own, quern_ranks_stats *all) const
     {
         return check(quern_ranks_get_stats(raw_.get(), own, all));
+    }
+
+    /** What is known of all ranks, with `list_ranks` of the definition; see quern_ranks_list. */
+    std::vector<quern_ranks_place> list() const
+    {
+        std::vector<quern_ranks_place> places(quern_ranks_list(raw_.get(), nullptr, 0));
+        (void)quern_ranks_list(raw_.get(), places.data(), static_cast<uint32_t>(places.size()));
+        return places;
     }
 
     /** In a system with quern::sends_messages: sends a message; see quern_ranks_send. */

@@ -22,6 +22,7 @@ enum {
     RANKS_UNITS = 16,            /* of length, per radius */
     RANKS_LIMIT_UNITS = 1 << 28, /* coordinates are between its negative and itself */
     RANKS_BINS = 256,            /* of the histogram of a bisection */
+    RANKS_LISTED = 7,            /* numbers of a rank in the list of all */
     RANKS_PATH_BYTES = 1024
 };
 
@@ -165,6 +166,7 @@ struct quern_ranks {
     ranks_lengths surely_own;     /* the box without its edge */
     ranks_lengths surely_inner;   /* the part of it that no other rank sees */
     quern_byte_buffer neighbours; /* uint32_t, ascending */
+    ranks_box extent;             /* of all roots when space was divided */
     bool is_divided;
 
     /* Exchange. */
@@ -186,6 +188,9 @@ struct quern_ranks {
 
     /* Frames. */
     ranks_stage stage;
+    quern_byte_buffer
+        list_numbers;         /* RANKS_LISTED numbers for each rank, if the definition asks for them */
+    quern_ranks_stats listed; /* `own` when they were collected */
     uint64_t frame, end_frame;
     uint64_t frame_ns; /* of the schedules in the last frame */
     bool wants_hash, was_started;
@@ -276,6 +281,11 @@ quern_result quern__ranks_take_arriving(quern_ranks *ranks);
 quern_result quern__ranks_send_ghosts(quern_ranks *ranks);
 quern_result quern__ranks_take_ghosts(quern_ranks *ranks);
 quern_result quern__ranks_check_ghosts(quern_ranks *ranks);
+
+/* Puts the numbers of this rank in its place among those of all ranks, which are 0. */
+void quern__ranks_put_own(const quern_ranks *ranks, int64_t *numbers);
+/* Keeps the sums of these numbers. Errors: OUT_OF_MEMORY. */
+quern_result quern__ranks_take_list(quern_ranks *ranks, const int64_t *numbers);
 /* Destroys all ghosts, and forgets which of the own entities others have. */
 quern_result quern__ranks_forget_ghosts(quern_ranks *ranks);
 

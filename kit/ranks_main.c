@@ -20,7 +20,7 @@ typedef struct ranks_options {
     const char *archives, *restart, *trace;
     uint32_t dying_rank, hanging_rank; /* NO_RANK: none */
     uint64_t dying_frame, hanging_frame;
-    bool json, ping;
+    bool json, ping, map;
     bool has_every; /* whether the option is given */
     bool speaks;    /* whether this rank prints */
 } ranks_options;
@@ -78,8 +78,9 @@ static void print_help(const quern_ranks_program *program, const quern_ranks_opt
            "  --%-16s let a rank hang in a frame: RANK@FRAME\n"
            "  --%-16s write a trace of each rank to this folder; scripts/merge_traces.py merges them\n"
            "  --%-16s only measure latency and bandwidth between two ranks\n"
+           "  --%-16s print a map of the ranks at the end, and what each does\n"
            "  --%-16s print the result as one line of JSON\n",
-           "archives FOLDER", "restart FOLDER", "die", "hang", "trace FOLDER", "ping", "json");
+           "archives FOLDER", "restart FOLDER", "die", "hang", "trace FOLDER", "ping", "map", "json");
 }
 
 static bool parse_number(const char *text, char end_mark, uint64_t *out, const char **out_end)
@@ -121,6 +122,7 @@ static bool set_flag(ranks_options *options, const char *name)
 {
     bool *flag = strcmp(name, "json") == 0   ? &options->json
                  : strcmp(name, "ping") == 0 ? &options->ping
+                 : strcmp(name, "map") == 0  ? &options->map
                                              : NULL;
     if (flag != NULL) *flag = true;
     return flag != NULL;
@@ -255,6 +257,7 @@ static quern_result open_ranks(ranks_run *run, const quern_ranks_transport *tran
                               .restart = options->restart != NULL,
                               .timeout_seconds = (double)options->timeout,
                               .balance_every = (uint32_t)options->balance,
+                              .list_ranks = options->map,
                               .disable_balance = options->balance == 0};
         if (transport != NULL)
             setup->def.transport = *transport;
@@ -385,6 +388,27 @@ static void print_result(const ranks_run *run, uint64_t frame_count, double seco
            (double)all.packet_count / frames, all.message_count, all.bisection_count, hash);
 }
 
+/* The map of all ranks, and what each did in the last call of quern_ranks_run. */
+static void print_map(const ranks_run *run)
+{
+    const quern_ranks *ranks = run->list[0];
+    quern_ranks_place *places = calloc(quern_ranks_count(ranks), sizeof *places);
+    if (places == NULL || !run->options.map || !run->options.speaks) {
+        free(places);
+        return;
+    }
+    const uint32_t count = quern_ranks_list(ranks, places, quern_ranks_count(ranks));
+    (void)quern_ranks_draw(ranks, 64, 24, quern_sink_file(stdout));
+    for (uint32_t i = 0; i < count; i++)
+        printf("rank %u: %" PRIu64 " entities, %" PRIu64
+               " ghosts, %.3f ms in frames, %.3f ms in exchanges, "
+               "%.3f ms waiting, %" PRIu64 " bytes in %" PRIu64 " packets\n",
+               (unsigned)i, places[i].owned_count, places[i].ghost_count, 1e-6 * (double)places[i].run_ns,
+               1e-6 * (double)places[i].own_ns, 1e-6 * (double)places[i].wait_ns, places[i].sent_bytes,
+               places[i].packet_count);
+    free(places);
+}
+
 static int report(const ranks_run *run, quern_result result)
 {
     /* One call writes the message, so that those of several ranks do not mix. What all ranks say, rank 0 says. */
@@ -410,6 +434,7 @@ static int run_all(ranks_run *run)
     if (result == QUERN_OK) result = run_frames(run, &hash);
     if (result == QUERN_OK) result = save_traces(run);
     if (result != QUERN_OK) return report(run, result);
+    print_map(run);
     const double simulated = quern_ranks_alone_seconds(run->alone) - first_seconds;
     print_result(run, run->options.frames - first, 1e-9 * (double)(quern_clock_ns() - begin_ns), simulated,
                  hash);

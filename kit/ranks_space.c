@@ -85,6 +85,7 @@ quern_result quern__ranks_begin_division(quern_ranks *ranks)
         root.box.min[i] = is_extent ? extent[i] : 0;
         root.box.max[i] = is_extent ? extent[3 + i] + 1 : 1;
     }
+    ranks->extent = root.box;
     ranks->nodes.size_bytes = 0;
     ranks->level_begin = 0;
     return quern__ranks_append(&ranks->nodes, &root, sizeof root) != NULL ? QUERN_OK

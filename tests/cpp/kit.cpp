@@ -377,6 +377,7 @@ void ranks_send_messages()
     def.position = app.component<At>();
     def.planar = true;
     def.radius = 1;
+    def.list_ranks = true;
     def.globals[0].kind = QUERN_RANKS_SUM;
     def.globals[0].component = app.component<Hits>();
     def.globals[0].value = [](const void *hits) -> int64_t {
@@ -407,6 +408,7 @@ void ranks_send_messages()
     EXPECT(hash == quern_world_hash_by(app, def.id) && ranks.count() == 1 && ranks.index() == 0);
     quern_ranks_stats own{};
     EXPECT(ranks.stats(&own, nullptr) == QUERN_OK && own.message_count == 6);
+    EXPECT(ranks.list().size() == 1 && ranks.list()[0].owned_count == 2);
     EXPECT(ranks.ghost().bits != 0 && ranks.resource().bits != 0);
 }
 

@@ -264,6 +264,62 @@ Test(ranks, an_early_schedule_cannot_change_what_others_see)
     close_party(&p);
 }
 
+static bool count_marks(void *user_data, const char *bytes, size_t size_bytes)
+{
+    uint32_t *counts = user_data;
+    for (size_t i = 0; i < size_bytes; i++)
+        counts[(unsigned char)bytes[i]]++;
+    return true;
+}
+
+/* The numbers of a rank are its own, the boxes of all fill space, and the map has a place of each. */
+Test(ranks, all_ranks_know_the_list_of_all)
+{
+    party p;
+    open_party(&p, 3, 4, (quern_ranks_def){.list_ranks = true});
+    quern_ranks_place places[MOST + 1];
+    cr_assert_eq(quern_ranks_list(p.list[0], places, MOST), 0);
+    must(quern_ranks_run_all(p.list, 4, 6, NULL));
+    quern_ranks_stats all;
+    must(quern_ranks_get_stats(p.list[2], NULL, &all));
+    for (uint32_t viewer = 0; viewer < 4; viewer++) {
+        uint64_t owned = 0;
+        cr_assert_eq(quern_ranks_list(p.list[viewer], places, MOST), 4);
+        for (uint32_t i = 0; i < 4; i++) {
+            quern_ranks_stats own;
+            must(quern_ranks_get_stats(p.list[i], &own, NULL));
+            owned += places[i].owned_count;
+            cr_assert(places[i].run_ns <= own.run_ns && places[i].sent_bytes <= own.sent_bytes);
+            cr_assert(places[i].packet_count > 0 && places[i].packet_count <= own.packet_count);
+            for (uint32_t k = 0; k < 2; k++)
+                cr_assert(places[i].least[k] < places[i].most[k]);
+            uint64_t seen = 0;
+            for (quern_query_iterator it = quern_query_iterate(p.list[i]->roots); quern_query_next(&it);) {
+                const program_place *at = quern_view_read(&it.view, 1);
+                for (uint32_t r = 0; r < it.view.count; r++, seen++)
+                    cr_assert(at[r].x >= places[i].least[0] && at[r].x <= places[i].most[0] &&
+                              at[r].y >= places[i].least[1] && at[r].y <= places[i].most[1]);
+            }
+            cr_assert_leq(seen, places[i].owned_count);
+        }
+        cr_assert_geq(owned, all.owned_count);
+        uint32_t counts[256] = {0};
+        must(quern_ranks_draw(p.list[viewer], 40, 20, (quern_sink){count_marks, counts}));
+        cr_assert_eq(counts['0'] + counts['1'] + counts['2'] + counts['3'], 40 * 20);
+        cr_assert(counts['0'] > 0 && counts['1'] > 0 && counts['2'] > 0 && counts['3'] > 0);
+        cr_assert_eq(counts['\n'], 20);
+    }
+    uint32_t counts[256] = {0};
+    must(quern_ranks_write_json(p.list[1], (quern_sink){count_marks, counts}));
+    cr_assert(counts['['] == 1 && counts['{'] == 4 && counts['}'] == 4 && counts[']'] == 1);
+    cr_assert_eq(quern_ranks_draw(p.list[1], 0, 1, (quern_sink){count_marks, counts}),
+                 QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_eq(quern_ranks_draw(p.list[1], 1, 1, (quern_sink){NULL, NULL}), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_eq(quern_ranks_write_json(NULL, (quern_sink){count_marks, counts}),
+                 QUERN_ERROR_NULL_ARGUMENT);
+    close_party(&p);
+}
+
 Test(ranks, a_silent_rank_is_named_within_twice_the_timeout)
 {
     party p;

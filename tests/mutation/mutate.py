@@ -42,7 +42,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COPY_EXCLUDES = ("build", ".git")
 # Tests of rooms that are not in a folder of tests/ with the same path.
 OTHER_TESTS = {
-    "core/base": "^test_(list_pages|resident)$",
+    "core/base": "^test_(bytes|list|list_bytes|list_calls|list_world|resident)$",
+    "core/check": "^test_(bulk_create|arguments|empty_archetypes)$",
     "core/record": "^test_(redefine|redefine_layout|spawn_commands|view_commands|view_commands_kept)$",
     "core/relations": "^test_reaction_calls$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"

@@ -127,6 +127,27 @@ Test(archive_outside, a_world_without_entities_knows_no_ids)
     scene_close(&empty);
 }
 
+/* One section has less than 3,000 of them. */
+Test(archive_outside, many_targets_need_several_sections)
+{
+    enum { COUNT = 6000 };
+    static quern_entity made[COUNT], loaded[COUNT];
+    quern_archive *archive;
+    must(quern_entity_create_many(from.world, &from.tag, NULL, 1, COUNT, made));
+    for (uint32_t i = 0; i < COUNT; i++)
+        must(quern_entity_relate(from.world, made[i], from.owner, units[1 + i % (UNITS - 1)]));
+    must(quern_archive_create(from.world, &archive));
+    must(quern_archive_append(archive, made, COUNT));
+    memory.size_bytes = 0;
+    must(quern_archive_save(archive, quern_sink_bytes(&memory), &(quern_save_def){.outside_id = id_of}));
+    quern_archive_destroy(archive);
+    const quern_load_def def = {.outside_entity = entity_of, .entities = loaded, .entity_capacity = COUNT};
+    must(quern_world_load(to.world, quern_source_bytes(memory.bytes, memory.size_bytes), &def, NULL));
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_target(loaded[i], to.owner, known[1 + i % (UNITS - 1)]);
+    assert_valid(to.world);
+}
+
 Test(archive_outside, levels_rise_up_to_the_highest)
 {
     quern_entity loaded[UNITS];

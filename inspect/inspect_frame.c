@@ -134,6 +134,7 @@ static quern_result go_to(quern_inspector *inspector, uint64_t frame)
 {
     const quern_result result = quern_history_restore(inspector->def.history, frame, inspector->def.jobs);
     if (result != QUERN_OK) return result;
+    quern__inspect_case_spoil(inspector, "restore");
     inspector->frame = frame;
     quern__inspect_set_moved(inspector, true);
     inspector->is_saved = true;
@@ -170,8 +171,9 @@ void quern__inspect_begin_edit(quern_inspector *inspector)
                                inspector->step_count == 0 && save_present(inspector) == QUERN_OK;
 }
 
-void quern__inspect_end_edit(quern_inspector *inspector)
+void quern__inspect_end_edit(quern_inspector *inspector, const char *name)
 {
+    quern__inspect_case_spoil(inspector, name);
     inspector->edit_count++;
     inspector->is_saved = false;
 }
@@ -742,6 +744,56 @@ static uint64_t write_samples(quern__inspect_answer *answer)
     return first;
 }
 
+/* ----------------------------------------------------------------------------------------- statistics */
+
+enum { SECONDS_PER_STEP = 64 };
+
+/* The last seconds in which frames ran while something watched, the oldest first. */
+static void begin_statistics(quern__inspect_answer *answer)
+{
+    const uint64_t count = answer->inspector->second_count;
+    uint64_t most;
+    if (!has_schedule(answer) ||
+        !quern__inspect_read_count(answer, "limit", QUERN__INSPECT_SECONDS, QUERN__INSPECT_SECONDS, &most))
+        return;
+    answer->inner = (uint32_t)count; /* end */
+    answer->at = (uint32_t)(count < most ? 0 : count - most);
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_count(&answer->text, "frame", answer->inspector->frame);
+    quern__inspect_open(&answer->text, "seconds", '[');
+}
+
+/* Second, first frame, number of frames, mean and longest duration, the frame with the longest one, mean duration of sync
+ * points, commands, dropped commands, created and destroyed entities, events. */
+static bool step_statistics(quern__inspect_answer *answer)
+{
+    const quern_inspector *inspector = answer->inspector;
+    quern__inspect_text *text = &answer->text;
+    for (uint32_t i = 0; i < SECONDS_PER_STEP && answer->at < answer->inner; i++) {
+        const quern__inspect_second *second = &inspector->seconds[answer->at++ % QUERN__INSPECT_SECONDS];
+        const uint64_t figures[] = {second->second,
+                                    second->first_frame,
+                                    second->frame_count,
+                                    second->time_ns / second->frame_count,
+                                    second->worst_ns,
+                                    second->worst_frame,
+                                    second->sync_ns / second->frame_count,
+                                    second->command_count,
+                                    second->dropped_count,
+                                    second->created_count,
+                                    second->destroyed_count,
+                                    second->event_count};
+        quern__inspect_open(text, NULL, '[');
+        for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++)
+            quern__inspect_put_count(text, NULL, figures[k]);
+        quern__inspect_close(text, ']');
+    }
+    if (answer->at < answer->inner) return false;
+    quern__inspect_close(text, ']');
+    quern__inspect_close(text, '}');
+    return true;
+}
+
 static void begin_watch(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
@@ -812,6 +864,7 @@ const quern__inspect_route quern__inspect_frame_routes[] = {
     {"history", false, false, begin_history, NULL},
     {"events", false, false, begin_events, NULL},
     {"watch", false, false, begin_watch, step_watch},
+    {"statistics", false, false, begin_statistics, step_statistics},
     {"systems", false, false, begin_systems, NULL},
     {"schedule", false, false, begin_schedule, step_schedule},
     {"edges", false, false, begin_edges, NULL},

@@ -108,6 +108,7 @@ static void begin_panel(quern__inspect_answer *answer)
         quern__inspect_fail_result(answer, result);
         return;
     }
+    quern__inspect_mend_text(text, begin_bytes);
     if (text->bytes.size_bytes == begin_bytes) {
         text->bytes.size_bytes = size_bytes;
         quern__inspect_put_text(text, "value", NULL);
@@ -142,6 +143,10 @@ static void write_field(quern__inspect_text *text, const quern_field *field)
         quern__inspect_open(text, "values", '[');
         for (const quern_named_value *value = field->values; value->name != NULL; value++)
             quern__inspect_put_text(text, NULL, value->name);
+        quern__inspect_close(text, ']');
+        quern__inspect_open(text, "numbers", '[');
+        for (const quern_named_value *value = field->values; value->name != NULL; value++)
+            quern__inspect_put_integer(text, NULL, value->value);
         quern__inspect_close(text, ']');
     }
     quern__inspect_close(text, '}');

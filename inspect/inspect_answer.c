@@ -319,7 +319,7 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
 {
     if (answer == NULL) return;
     const quern_allocator allocator = answer->inspector->def.allocator;
-    quern_delta_destroy(answer->delta);
+    quern__inspect_delta_destroy(answer);
     quern__inspect_table_destroy(answer);
     release_page(answer);
     quern_byte_buffer_release(&answer->text.bytes);
@@ -335,6 +335,31 @@ static const quern__inspect_route *find_route(const char *path)
         for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
             if (strcmp(route->path, path) == 0) return route;
     return NULL;
+}
+
+/* Returns the first argument that the end point does not know, or NULL. */
+static const char *unknown_argument(const quern__inspect_answer *answer)
+{
+    for (uint32_t i = 0; i < answer->arguments.count; i++) {
+        const char *name = answer->arguments.names[i];
+        const size_t bytes = strlen(name);
+        const char *at = answer->route->arguments;
+        while (*at != '\0' && (strncmp(at, name, bytes) != 0 || (at[bytes] != ' ' && at[bytes] != '\0'))) {
+            at += strcspn(at, " ");
+            at += strspn(at, " ");
+        }
+        if (*at == '\0') return name;
+    }
+    return NULL;
+}
+
+static void check_arguments(quern__inspect_answer *answer)
+{
+    const char *unknown = unknown_argument(answer), *known = answer->route->arguments;
+    if (unknown != NULL)
+        quern__inspect_fail(answer, 400, "%s: there is no argument '%.40s': it has %s%s",
+                            answer->route->path, unknown, known[0] != '\0' ? known : "none",
+                            known[0] != '\0' ? " (docs/inspector.md)" : "");
 }
 
 void quern__inspect_answer_open(quern__inspect_answer *answer, const char *method, const char *path,
@@ -355,6 +380,8 @@ void quern__inspect_answer_open(quern__inspect_answer *answer, const char *metho
             answer, 400,
             "%s: the arguments are wrong: at most %d names and values, percent-encoded, of %d bytes", path,
             QUERN__INSPECT_ARGUMENTS, QUERN__INSPECT_ARGUMENT_BYTES);
+    else
+        check_arguments(answer);
 }
 
 static void check_text(quern__inspect_answer *answer)

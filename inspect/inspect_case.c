@@ -101,9 +101,18 @@ quern_result quern__inspect_case_run(quern_inspector *inspector, double delta_se
         quern__inspect_case_spoil(inspector, "a restore by the program");
         return quern_schedule_run(inspector->def.schedule, inspector->def.jobs, delta_seconds);
     }
+    quern_schedule_info before, after;
+    quern_schedule_get_info(inspector->def.schedule, &before);
     const quern_result result = quern_replay_record(kept->recorder, inspector->def.jobs, delta_seconds);
-    /* The last frame of a recording may be the one that fails. A frame that ran and could not be recorded is no failure of
-     * the program. */
+    quern_schedule_get_info(inspector->def.schedule, &after);
+    /* What the recorder refuses, such as a redefined type, is no failure of the program: the frame runs without it. */
+    if (result != QUERN_OK && before.frame_index == after.frame_index) {
+        char fault[QUERN__INSPECT_FAULT_BYTES];
+        snprintf(fault, sizeof fault, "%s", quern_error_message());
+        end_recording(inspector, fault);
+        return quern_schedule_run(inspector->def.schedule, inspector->def.jobs, delta_seconds);
+    }
+    /* Nor is a frame that ran and could not be recorded. The last frame of a recording may be one that failed. */
     if (result != QUERN_OK) {
         if (end_recording(inspector, NULL) != QUERN_OK) return QUERN_OK;
         kept->recorded_count++;
@@ -316,10 +325,10 @@ static bool step_case_replay(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_case_routes[] = {
-    {"archive", false, false, begin_archive, NULL},
-    {"record_case", true, false, begin_record_case, NULL},
-    {"case", false, false, begin_case, NULL},
-    {"case_archive", false, false, begin_case_bytes, step_case_archive},
-    {"case_replay", false, false, begin_case_bytes, step_case_replay},
-    {NULL, false, false, NULL, NULL},
+    {"archive", false, false, begin_archive, NULL, "leave_out"},
+    {"record_case", true, false, begin_record_case, NULL, "frames"},
+    {"case", false, false, begin_case, NULL, ""},
+    {"case_archive", false, false, begin_case_bytes, step_case_archive, ""},
+    {"case_replay", false, false, begin_case_bytes, step_case_replay, ""},
+    {NULL, false, false, NULL, NULL, NULL},
 };

@@ -7,6 +7,7 @@
 #include <quern/kit/json.h>
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -233,6 +234,25 @@ static const char *const kinds[DELTA_KIND_COUNT] = {
     [QUERN_DELTA_RESOURCE] = "resource",  [QUERN_DELTA_RELATED] = "related",
     [QUERN_DELTA_UNRELATED] = "unrelated"};
 
+void quern__inspect_delta_destroy(quern__inspect_answer *answer)
+{
+    quern__inspect_answer **link = &answer->inspector->deltas;
+    if (answer->delta == NULL) return;
+    while (*link != answer)
+        link = &(*link)->next_delta;
+    *link = answer->next_delta;
+    quern_delta_destroy(answer->delta);
+    answer->delta = NULL;
+}
+
+/* A comparison does not keep the program from redefining a type. */
+void quern__inspect_release_deltas(quern_world_user *user)
+{
+    quern_inspector *inspector = (quern_inspector *)((char *)user - offsetof(quern_inspector, user));
+    while (inspector->deltas != NULL)
+        quern__inspect_delta_destroy(inspector->deltas);
+}
+
 static void begin_delta(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
@@ -257,6 +277,8 @@ static void begin_delta(quern__inspect_answer *answer)
         quern__inspect_fail_result(answer, result);
         return;
     }
+    answer->next_delta = inspector->deltas;
+    inspector->deltas = answer;
     answer->left = (uint32_t)limit;
     const quern_delta_batch *batches = quern_delta_batches(answer->delta, &count);
     quern__inspect_open(&answer->text, NULL, '{');
@@ -314,6 +336,11 @@ static void write_entry(quern__inspect_answer *answer, const quern_delta_batch *
 static bool step_delta(quern__inspect_answer *answer)
 {
     uint32_t count, room = DELTA_ENTRIES_PER_STEP;
+    if (answer->delta == NULL) {
+        quern__inspect_fail(
+            answer, 409, "delta: a type of the world got another layout meanwhile: compare newer frames");
+        return true;
+    }
     const quern_delta_batch *batches = quern_delta_batches(answer->delta, &count);
     const quern_entity only = answer->entities[0];
     while (answer->at < count && answer->left > 0 && room > 0) {
@@ -856,24 +883,24 @@ static bool step_watch(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_frame_routes[] = {
-    {"pause", true, false, begin_pause, NULL},
-    {"resume", true, false, begin_resume, NULL},
-    {"step", true, false, begin_step, NULL},
-    {"restore", true, false, begin_restore, NULL},
-    {"undo", true, false, begin_undo, NULL},
-    {"history", false, false, begin_history, NULL},
-    {"events", false, false, begin_events, NULL},
-    {"watch", false, false, begin_watch, step_watch},
-    {"statistics", false, false, begin_statistics, step_statistics},
-    {"systems", false, false, begin_systems, NULL},
-    {"schedule", false, false, begin_schedule, step_schedule},
-    {"edges", false, false, begin_edges, NULL},
-    {"system", true, true, begin_system, NULL},
-    {"profiling", true, false, begin_profiling, NULL},
-    {"record", true, false, begin_record, NULL},
-    {"trace", false, false, begin_trace, NULL},
-    {"capture", true, false, begin_capture, NULL},
-    {"forecast", false, false, begin_forecast, step_forecast},
-    {"delta", false, false, begin_delta, step_delta},
-    {NULL, false, false, NULL, NULL},
+    {"pause", true, false, begin_pause, NULL, ""},
+    {"resume", true, false, begin_resume, NULL, ""},
+    {"step", true, false, begin_step, NULL, "count"},
+    {"restore", true, false, begin_restore, NULL, "frame"},
+    {"undo", true, false, begin_undo, NULL, ""},
+    {"history", false, false, begin_history, NULL, ""},
+    {"events", false, false, begin_events, NULL, ""},
+    {"watch", false, false, begin_watch, step_watch, "rate parts entities"},
+    {"statistics", false, false, begin_statistics, step_statistics, "limit"},
+    {"systems", false, false, begin_systems, NULL, ""},
+    {"schedule", false, false, begin_schedule, step_schedule, ""},
+    {"edges", false, false, begin_edges, NULL, "system"},
+    {"system", true, true, begin_system, NULL, "name on"},
+    {"profiling", true, false, begin_profiling, NULL, "on"},
+    {"record", true, false, begin_record, NULL, "frames"},
+    {"trace", false, false, begin_trace, NULL, ""},
+    {"capture", true, false, begin_capture, NULL, ""},
+    {"forecast", false, false, begin_forecast, step_forecast, "threads"},
+    {"delta", false, false, begin_delta, step_delta, "from to limit entity"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

@@ -142,6 +142,7 @@ typedef struct quern__inspect_route {
     void (*begin)(quern__inspect_answer *answer); /* writes the first part, or fails */
     bool (*step)(
         quern__inspect_answer *answer); /* writes a part; returns whether it was the last. NULL: no parts */
+    const char *arguments; /* their names, separated by spaces; another one fails the request */
 } quern__inspect_route;
 
 struct quern__inspect_answer {
@@ -165,6 +166,7 @@ struct quern__inspect_answer {
     uint32_t list;  /* number of the list that is being written */
     quern__inspect_search search;
     quern_delta *delta;
+    quern__inspect_answer *next_delta;    /* next answer in the list `deltas` of the inspector */
     struct quern__inspect_table *table;   /* of the end point "table" */
     struct quern__inspect_client *client; /* of a message for a WebSocket; otherwise NULL */
 };
@@ -324,6 +326,9 @@ void quern__inspect_write_probes(const quern_inspector *inspector, quern__inspec
 void quern__inspect_release_probes(quern_inspector *inspector);
 
 void quern__inspect_set_paused(quern_inspector *inspector, bool is_paused);
+/* Destroys all deltas. Their answers fail in their next step. */
+void quern__inspect_release_deltas(quern_world_user *user);
+void quern__inspect_delta_destroy(quern__inspect_answer *answer);
 /* Keeps the state before an edit of a paused program, if the history has room for it. */
 void quern__inspect_begin_edit(quern_inspector *inspector);
 /* name: of the end point that made the edit. */
@@ -360,6 +365,7 @@ struct quern_inspector {
     quern_world_user user;            /* registered, so that the world ends after the inspector */
     quern__inspect_exchange exchange; /* all that the thread of the server knows */
     quern__inspect_server *server;
+    quern__inspect_answer *deltas;  /* answers that have a delta */
     quern__inspect_answer *current; /* answer that continues after the next frame */
     quern__inspect_client clients[QUERN_INSPECT_MAX_CLIENTS];
     uint32_t next_client; /* that the next update builds a message for first */

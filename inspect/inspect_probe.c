@@ -327,9 +327,9 @@ static void begin_unprobe(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_probe_routes[] = {
-    {"probes", false, false, begin_probes, NULL},
-    {"probe", true, false, begin_probe, NULL},
-    {"break", true, false, begin_break, NULL},
-    {"unprobe", true, false, begin_unprobe, NULL},
-    {NULL, false, false, NULL, NULL},
+    {"probes", false, false, begin_probes, NULL, ""},
+    {"probe", true, false, begin_probe, NULL, "entity path"},
+    {"break", true, false, begin_break, NULL, "where entity query change"},
+    {"unprobe", true, false, begin_unprobe, NULL, "probe"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

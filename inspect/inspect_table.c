@@ -280,6 +280,6 @@ static bool step_table(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_table_routes[] = {
-    {"table", false, false, begin_table, step_table},
-    {NULL, false, false, NULL, NULL},
+    {"table", false, false, begin_table, step_table, "query columns where sort descending offset limit"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

@@ -327,8 +327,10 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
             "quern_inspector_create: out of memory: %zu bytes for the inspector; nothing was created",
             sizeof *inspector);
     memset(inspector, 0, sizeof *inspector);
-    inspector->user =
-        (quern_world_user){.name = "the inspector", .schedule = def->schedule, .history = def->history};
+    inspector->user = (quern_world_user){.name = "the inspector",
+                                         .schedule = def->schedule,
+                                         .history = def->history,
+                                         .release_deltas = quern__inspect_release_deltas};
     const quern_result result = quern_world_add_user(def->world, &inspector->user);
     if (result != QUERN_OK) {
         allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));

@@ -559,7 +559,6 @@ Test(inspect_tools, stops_for_any_entity_of_a_query)
     refuse("POST", "break", "entity=/arena", 400);
 }
 
-/* A type that gets another layout, or loses the field, is read as it is now. */
 Test(inspect_tools, stops_when_an_entity_changes)
 {
     char arguments[160];
@@ -609,6 +608,7 @@ Test(inspect_tools, stops_when_a_field_changes)
     run_frames(5);
 }
 
+/* A type that gets another layout, or loses the field, is read as it is now. */
 Test(inspect_tools, reads_a_type_that_is_redefined)
 {
     inspect_scene_open(&scene, 0, NULL);

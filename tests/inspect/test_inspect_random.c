@@ -26,6 +26,8 @@ static inspect_scene scene;
 static cJSON *schema;
 static quern_component shape;
 static quern_relation likes;
+static quern_event ring;
+static quern_resource bells;
 static uint32_t type_count;
 static random_source random_numbers;
 
@@ -357,10 +359,32 @@ static void register_type(void)
                                      .fields = {{.name = "x", .type = QUERN_FIELD_I32}}};
     quern_component component;
     must(quern_component_register(scene.world, &def, &component));
-    if (type_count != 2) return;
-    const quern_event_def event = {.name = "Ring", .size_bytes = 4, .alignment_bytes = 4};
-    quern_event ring;
-    must(quern_event_register(scene.world, &event, &ring));
+}
+
+static const quern_event_def rings[] = {{.name = "Ring",
+                                         .size_bytes = 4,
+                                         .alignment_bytes = 4,
+                                         .fields = {{.name = "tone", .type = QUERN_FIELD_I32}}},
+                                        {.name = "Ring",
+                                         .size_bytes = 8,
+                                         .alignment_bytes = 8,
+                                         .fields = {{.name = "tone", .type = QUERN_FIELD_F64}}}};
+static const quern_resource_def resources[] = {{.name = "Bells",
+                                                .size_bytes = 4,
+                                                .alignment_bytes = 4,
+                                                .fields = {{.name = "count", .type = QUERN_FIELD_I32}}},
+                                               {.name = "Bells",
+                                                .size_bytes = 1,
+                                                .alignment_bytes = 1,
+                                                .fields = {{.name = "count", .type = QUERN_FIELD_I8}}}};
+
+/* Redefines an event or a resource, or begins or ends to listen to events, as a page does. */
+static void change_types(void)
+{
+    const uint32_t drawn = random_below(&random_numbers, 3), layout = random_below(&random_numbers, 2);
+    if (drawn == 0) quern__inspect_set_listening(scene.inspector, layout == 0);
+    if (drawn == 1) must(quern_event_redefine(scene.world, ring, &rings[layout], NULL, NULL));
+    if (drawn == 2) must(quern_resource_redefine(scene.world, bells, &resources[layout], NULL, NULL));
 }
 
 /* Saves an entity with its descendants, and loads it beside itself. */
@@ -442,6 +466,8 @@ static void change_program(void)
         toggle_system("react", true);
     } else if (drawn == 4 && type_count < 8) {
         register_type();
+    } else if (drawn == 6) {
+        change_types();
     } else if (drawn == 5 && count > ENTITIES_MAX / 2) {
         for (uint32_t i = 0; i < count; i += 2)
             if (quern_entity_is_alive(scene.world, entities[i]))
@@ -460,6 +486,8 @@ static void open_program(quern_jobs *jobs)
     must(quern_component_register(scene.world, &shapes[0], &shape));
     must(
         quern_relation_register(scene.world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    must(quern_event_register(scene.world, &rings[0], &ring));
+    must(quern_resource_register(scene.world, &resources[0], &bells));
     must(quern_prefab_capture(scene.world, scene.root, &prefab));
     must(quern_schedule_add_set(scene.schedule, &(quern_set_def){.name = "walk"}));
     add_system("look", false);

@@ -4,7 +4,7 @@
 // The schedule: its phases or its sets as lists that fold, one system in detail, and pictures of passes.
 
 import { useEffect, useState } from 'preact/hooks'
-import { html, useStore, update, state, get, post, show, showLoading, ms, count, many, colour, hasWords, tell, Input, Figures, Filter, Fold, Link, openSystem, openSet, openType, readAccess } from './common.js'
+import { html, useStore, update, state, get, post, show, showLoading, ms, count, many, colour, hasWords, tell, budgetsOf, setBudget, Input, Figures, Filter, Fold, Link, openSystem, openSet, openType, readAccess } from './common.js'
 
 // ----------------------------------------------------------------------------------------- pictures
 
@@ -140,7 +140,8 @@ function SystemPanel({ name, facts, stats, direct, where }) {
   const terms = each => each.terms.map(term => html`<div>${termText(term)} <${Link} to=${() => component(term.component)}>${term.component}</${Link}> <span class="muted">${termPath(term)}</span></div>`)
   return html`<section class="detail"><h2 data-test="system-name">${name}</h2>
     <p class="row"><label><input type="checkbox" checked=${figures ? figures.enabled : system.enabled} aria-label=${`run ${name}`} onChange=${event => post('system', { name, on: event.target.checked ? 1 : 0 }).then(readAccess)} /> runs</label>
-      ${figures && html`<span class="muted">${ms(figures.time_ns)} ms, ${many(figures.view_count, 'view', 'views')}, ${many(figures.entity_count, 'row', 'rows')}, ${many(figures.command_count, 'command', 'commands')}</span>`}</p>
+      <label>budget <${Input} type="number" min="0" step="0.1" value=${budgetsOf()[name] ?? ''} placeholder="none" aria-label=${`budget of ${name} in ms`} data-test="system-budget" onChange=${event => setBudget(name, event.target.value)} /> ms</label>
+      ${figures && html`<span class=${budgetsOf()[name] !== undefined && figures.time_ns > 1e6 * budgetsOf()[name] ? 'bad' : 'muted'}>${ms(figures.time_ns)} ms, ${many(figures.view_count, 'view', 'views')}, ${many(figures.entity_count, 'row', 'rows')}, ${many(figures.command_count, 'command', 'commands')}</span>`}</p>
     <table class="fields plain"><tbody>
       ${line('phase', where[name] && `${where[name].phase}, pass ${where[name].pass}`)}
       ${line('sets', system.sets.length > 0 && html`<${Names} list=${system.sets} to=${openSet} />`)}

@@ -46,6 +46,12 @@ function TimeLine() {
 // the budget stays apart from zero.
 function Chart({ samples, budgetMs, names }) {
   const place = useRef(), plot = useRef()
+  const [isDark, setDark] = useState(matchMedia('(prefers-color-scheme:dark)').matches) // a canvas keeps its colours
+  useEffect(() => {
+    const media = matchMedia('(prefers-color-scheme:dark)'), listener = event => setDark(event.matches)
+    media.addEventListener('change', listener)
+    return () => media.removeEventListener('change', listener)
+  }, [])
   const isFar = Math.max(...samples.map(sample => sample[1] / 1e6), 0) > 10 * budgetMs
   useEffect(() => {
     const style = getComputedStyle(document.body), ink = style.getPropertyValue('--muted'), grid = style.getPropertyValue('--line')
@@ -67,11 +73,11 @@ function Chart({ samples, budgetMs, names }) {
     const size = () => plot.current.setSize({ width: place.current.clientWidth, height: 200 })
     addEventListener('resize', size)
     return () => { removeEventListener('resize', size); plot.current.destroy() }
-  }, [isFar, isFar && budgetMs])
+  }, [isFar, isFar && budgetMs, isDark])
   useEffect(() => {
     const ordered = samples.filter((sample, i) => i === 0 || sample[0] > samples[i - 1][0])
     plot.current.setData([ordered.map(s => s[0]), ordered.map(s => s[1] / 1e6), ordered.map(s => s[2] / 1e6), ordered.map(() => budgetMs)])
-  }, [samples, budgetMs, isFar])
+  }, [samples, budgetMs, isFar, isDark])
   return html`<div ref=${place} role="img" data-scale=${isFar ? 'logarithmic' : 'linear'} aria-label="Duration of the last frames in milliseconds"></div>
     ${isFar && html`<p class="muted">Logarithmic above the budget.</p>`}`
 }

@@ -635,6 +635,39 @@ Test(inspect_tools, reads_a_type_that_is_redefined)
     cJSON_Delete(json);
 }
 
+/* A comparison that is being written does not keep the program from redefining a type; it ends. */
+Test(inspect_tools, ends_a_comparison_when_a_type_is_redefined)
+{
+    quern_component shape;
+    const quern_component_def small = {.name = "Shape",
+                                       .size_bytes = 4,
+                                       .alignment_bytes = 4,
+                                       .fields = {{.name = "size", .type = QUERN_FIELD_F32}}},
+                              large = {.name = "Shape",
+                                       .size_bytes = 8,
+                                       .alignment_bytes = 8,
+                                       .fields = {{.name = "size", .type = QUERN_FIELD_F64}}};
+    inspect_scene_open(&scene, 60, NULL);
+    must(quern_component_register(scene.world, &small, &shape));
+    must(quern_entity_add(scene.world, scene.child, shape, NULL));
+    run_frames(4);
+    quern__inspect_answer *answers[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        answers[i] = quern__inspect_answer_create(scene.inspector);
+        quern__inspect_answer_open(answers[i], "GET", "delta", "from=1&to=3");
+        quern__inspect_answer_begin(answers[i]);
+        quern__inspect_answer_step(answers[i]);
+        cr_assert_not(answers[i]->is_done);
+    }
+    must(quern_component_redefine(scene.world, shape, &large, NULL, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        quern__inspect_answer_step(answers[i]);
+        cr_assert(answers[i]->is_done);
+        cr_assert_eq(answers[i]->status, 409u);
+        quern__inspect_answer_destroy(answers[i]);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- edits */
 
 Test(inspect_tools, takes_edits_back)

@@ -3,7 +3,7 @@
 //
 // The schedule: its phases or its sets as lists that fold, one system in detail, and pictures of passes.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { html, useStore, update, state, get, post, show, showLoading, ms, count, many, colour, hasWords, tell, budgetsOf, setBudget, Input, Figures, Filter, Fold, Link, openSystem, openSet, openType, readAccess } from './common.js'
 
 // ----------------------------------------------------------------------------------------- pictures
@@ -50,7 +50,10 @@ function Graph({ passes, edges: all, chosen }) {
     return html`<g class="edge"><title>${text}</title><path d=${`M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 150} ${y2} ${x2 - 4} ${y2}`} marker-end="url(#head)" />
       <text x=${x2 - 8} y=${labelAt(x2 - 8, y2 - 4)} text-anchor="end">${label}</text></g>`
   }))
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="passes and why they wait"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
+  // The chosen system may be far to the right.
+  const frame = useRef()
+  useEffect(() => { const at = home[chosen] !== undefined && place[home[chosen]]; if (at) frame.current.scrollLeft = Math.max(0, at.x - COLUMN) }, [chosen, passes.length])
+  return html`<div class="scroll" ref=${frame} tabindex="0" role="region" aria-label="passes and why they wait"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
     <defs><marker id="head" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L6 3L0 6z" /></marker></defs>
     ${edges}
     ${passes.map(pass => { const p = place[pass.pass]; return html`<g transform=${`translate(${p.x} ${p.y})`}>
@@ -125,8 +128,8 @@ const termText = term => [term.match === 'none' ? 'without' : term.match === 'op
 const termPath = term => term.path === 'row' ? '' : term.path === 'target' ? `of the target in ${term.relation}` : `of the nearest ancestor in ${term.relation}`
 
 function Edges({ list, name, test }) {
-  return html`<div class="scroll"><table data-test=${test}><tbody>${list.map(edge => html`<tr><td><${Link} to=${() => openSystem(edge[name])}>${edge[name]}</${Link}></td><td>${because(edge)}</td>
-    <td class="muted">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'follows from others' }[edge.kept_by]}${edge.by_registration_alone ? '; only by registration' : ''}</td></tr>`)}</tbody></table></div>`
+  return html`<div class="scroll"><table data-test=${test}><tbody>${list.map(edge => html`<tr><td><${Link} to=${() => openSystem(edge[name])}>${edge[name]}</${Link}></td><td class="wrap">${because(edge)}</td>
+    <td class="muted wrap">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'follows from others' }[edge.kept_by]}${edge.by_registration_alone ? '; only by registration' : ''}</td></tr>`)}</tbody></table></div>`
 }
 
 function SystemPanel({ name, facts, stats, direct, where }) {

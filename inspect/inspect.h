@@ -17,6 +17,7 @@
  *         quern_history_save(history, frame, jobs);
  *         quern_inspector_run(inspector, seconds);
  *         frame++;
+ *         quern_inspector_wait(inspector, &frame, spare_ns);    // instead of sleeping
  *     }
  *     quern_inspector_destroy(inspector);
  *
@@ -101,6 +102,12 @@ QUERN_API void quern_inspector_destroy(quern_inspector *inspector);
  * milliseconds at most, and one step of an answer; call it again then. Returns true if inspector is NULL. frame may be NULL for programs without history.
  * Allocates only to answer requests. */
 QUERN_API bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame);
+
+/** Waits for a time, and answers requests meanwhile: what a program with spare time calls instead of sleeping until its next
+ * frame. Answers then arrive sooner than with the budget alone, and the frames pay nothing for them. frame: as for
+ * quern_inspector_update, with the number of the next frame; requests are what they are there. One step of an answer is
+ * always finished, so the call may take longer. Only waits if inspector is NULL. Allocates only to answer requests. */
+QUERN_API void quern_inspector_wait(quern_inspector *inspector, uint64_t *frame, uint64_t nanoseconds);
 
 /** Runs a frame like quern_schedule_run, with the schedule and the pool of the definition. If a page has asked for a
  * forecast, the frame is captured: it runs on the calling thread alone, with the same result. If a page records a test

@@ -6,6 +6,7 @@
 
 #include <quern/kit/json.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -423,6 +424,40 @@ bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame)
     if (frame != NULL) inspector->frame = *frame;
     inspector->is_saved = false;
     return true;
+}
+
+static void sleep_for(uint64_t nanoseconds)
+{
+    struct timespec rest = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
+                            .tv_nsec = (long)(nanoseconds % 1000000000u)};
+    while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+    }
+}
+
+/* The time is not the program's, so it counts neither as spent nor towards the budget. */
+void quern_inspector_wait(quern_inspector *inspector, uint64_t *frame, uint64_t nanoseconds)
+{
+    if (inspector == NULL || inspector->server == NULL) {
+        sleep_for(nanoseconds);
+        return;
+    }
+    uint64_t now_ns = clock_ns();
+    const uint64_t until_ns = now_ns + nanoseconds;
+    if (frame != NULL && !inspector->has_moved) inspector->frame = *frame;
+    if (inspector->has_run && atomic_load_explicit(&inspector->exchange.attention, memory_order_relaxed) !=
+                                  0) { /* as in update */
+        pass_frame(inspector);
+        inspector->has_run = false;
+    }
+    for (; now_ns < until_ns; now_ns = clock_ns()) {
+        /* Messages that are due later than this wait are built by the next one, or by the next update. */
+        if (inspector->current == NULL)
+            quern__inspect_request_wait(&inspector->exchange, until_ns - now_ns);
+        answer_requests(inspector, until_ns);
+        push_messages(inspector, until_ns);
+    }
+    if (frame != NULL) *frame = inspector->frame;
+    if (frame != NULL) quern__inspect_set_moved(inspector, false);
 }
 
 quern_result quern_inspector_run(quern_inspector *inspector, double delta_seconds)

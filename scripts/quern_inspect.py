@@ -294,14 +294,15 @@ def do_save(url, given):
 
 def do_case(url, given):
     """Records a test case, waits for its frames, and writes its three files."""
-    world = get(url, "world")
     post(url, "record_case", frames=given.frames)
-    if world["paused"]:
-        post(url, "step", count=given.frames)
 
     def recorded():
         case = get(url, "case")
-        return None if case["recording"] else case
+        if not case["recording"]:
+            return case
+        if get(url, "world")["paused"]:  # also by a condition meanwhile
+            post(url, "step", count=case["frame_count"] - case["recorded_count"])
+        return None
     case = wait_for(f"the program did not run {given.frames} frames by quern_inspector_run", given.timeout, recorded)
     if case["fault"]:
         raise Failed(f"the test case is not whole: {case['fault']}")

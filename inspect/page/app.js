@@ -288,6 +288,7 @@ function Saving() {
         const next = await get('case').catch(error => { tell(error.message); return null })
         setKept(next)
         if (!next || !next.recording) break
+        if (state.message.paused) await post('step', { count: frames - next.recorded_count }) // a condition has stopped it
       }
     }
     setBusy(false)

@@ -284,13 +284,13 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-static void pace(const struct timespec *begin)
+static void pace(quern_inspector *inspector, uint64_t *frame, const struct timespec *begin)
 {
     enum { FRAME_NS = 1000000000 / 60 };
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const long spent_ns = (now.tv_sec - begin->tv_sec) * 1000000000 + (now.tv_nsec - begin->tv_nsec);
-    if (spent_ns < FRAME_NS) nanosleep(&(struct timespec){.tv_nsec = FRAME_NS - spent_ns}, NULL);
+    if (spent_ns < FRAME_NS) quern_inspector_wait(inspector, frame, (uint64_t)(FRAME_NS - spent_ns));
 }
 
 int main(int argument_count, char **arguments)
@@ -325,7 +325,7 @@ int main(int argument_count, char **arguments)
         must(quern_history_save(program.history, frame, NULL));
         must(quern_inspector_run(inspector, 1.0 / 60));
         frame++;
-        pace(&begin);
+        pace(inspector, &frame, &begin);
     }
     quern_inspector_destroy(inspector);
     quern_history_destroy(program.history);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Test labels: threaded */
 #include "inspect/inspect_internal.h"
 #include "tests/inspect/inspect_scene.h"
 #include "tests/support/random.h"

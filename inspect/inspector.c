@@ -444,8 +444,10 @@ void quern_inspector_wait(quern_inspector *inspector, uint64_t *frame, uint64_t 
     uint64_t now_ns = clock_ns();
     const uint64_t until_ns = now_ns + nanoseconds;
     if (frame != NULL && !inspector->has_moved) inspector->frame = *frame;
-    if (inspector->has_run && atomic_load_explicit(&inspector->exchange.attention, memory_order_relaxed) !=
-                                  0) { /* as in update */
+    /* Relaxed is enough, as in quern_inspector_update. */
+    const bool is_attended =
+        atomic_load_explicit(&inspector->exchange.attention, memory_order_relaxed) != 0;
+    if (inspector->has_run && is_attended) {
         pass_frame(inspector);
         inspector->has_run = false;
     }

@@ -31,7 +31,7 @@ function groupsOf(text, entities, archetypes) {
     .map(type => ({ name: type.name, go: () => openType(`${key} ${type.name}`) })))
   return [
     { kind: 'entities', count: entities.length, list: entities.slice(0, KIND_SHOWN).map(entry => ({ name: entry.path || label(entry), note: entry.entity, entity: entry.entity, go: () => open(entry.entity) })) },
-    group('systems', ((access && access.systems) || []).map(system => ({ name: system.name, note: system.sets.join(', '), go: () => openSystem(system.name) }))),
+    group('systems', ((access && access.systems) || []).map(system => ({ name: system.name, note: system.sets.length ? `in ${system.sets.join(', ')}` : '', go: () => openSystem(system.name) }))),
     group('sets of systems', ((access && access.sets) || []).map(set => ({ name: set.name, go: () => openSet(set.name) }))),
     ofType('components', 'components'), ofType('resources', 'resources'), ofType('events', 'events'), ofType('relations', 'relations'),
     group('archetypes', archetypes.map(one => ({ name: one.components.join(' '), note: many(one.entity_count, 'entity', 'entities'), go: () => openArchetypes(one.components.join(' ')) }))),

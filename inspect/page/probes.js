@@ -64,7 +64,7 @@ export function Stopped() {
   const hit = message.paused && probes.find(probe => probe.hit_frame !== undefined && (probe.hit_frame === message.frame - 1 || probe.hit_frame === message.frame))
   if (!hit) return null
   const isBefore = hit.hit_frame === message.frame, canGo = message.oldest !== undefined && message.oldest <= hit.hit_frame
-  return html`<p class="notice" role="status" data-test="stopped"><span>${isBefore ? 'Before' : 'After'} frame ${count(hit.hit_frame)}, in which <b>${hit.change ? hit.text || 'something' : hit.text}</b> ${hit.change ? 'changed of' : 'became true for'} <${Link} to=${() => open(hit.hit)}>${hit.hit}</${Link}></span>
+  return html`<p class="notice" role="status" data-test="stopped"><span>${isBefore ? 'Before' : 'After'} frame ${count(hit.hit_frame)}, in which ${hit.change ? html`${hit.text && html`<b>${hit.text}</b> of `}<${Link} to=${() => open(hit.hit)}>${hit.hit}</${Link}> changed` : html`<b>${hit.text}</b> became true for <${Link} to=${() => open(hit.hit)}>${hit.hit}</${Link}>`}</span>
     ${!isBefore && canGo && html`<button onClick=${() => post('restore', { frame: hit.hit_frame })} data-test="frame-before">Go to the frame before</button>`}
     ${isBefore && html`<button onClick=${() => post('step')}>Run it again</button>`}</p>`
 }

@@ -246,7 +246,7 @@ try {
   await test('change-of').selectOption('Energy.value')
   await test('break-change').click()
   await test('step').click()
-  await until('a stop at a change', async () => (await test('stopped').count()) === 1 && (await test('stopped').textContent()).includes('Energy.value changed'))
+  await until('a stop at a change', async () => (await test('stopped').count()) === 1 && /Energy.value of 0:1 changed/.test(await test('stopped').textContent()))
 
   // Comparison with a filter; the panel of the program.
   await test('step').click()

@@ -127,13 +127,11 @@ Test(inspect_schema, has_all_end_points)
         for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++, count++) {
             const cJSON *request = at(at(schema, "requests"), route->path), *argument;
             char arguments[256] = "";
+            size_t size = 0;
             cr_assert(request != NULL, "%s is not in the schema", route->path);
             cr_assert_str_eq(at(request, "method")->valuestring, route->has_changes ? "POST" : "GET");
-            cJSON_ArrayForEach(argument, at(request, "arguments"))
-            {
-                if (arguments[0] != '\0') strcat(arguments, " ");
-                strcat(arguments, argument->string);
-            }
+            cJSON_ArrayForEach(argument, at(request, "arguments")) size += (size_t)snprintf(
+                arguments + size, sizeof arguments - size, "%s%s", size > 0 ? " " : "", argument->string);
             cr_assert_str_eq(arguments, route->arguments, "%s", route->path);
         }
     cr_assert_eq(count, cJSON_GetArraySize(at(schema, "requests")));

@@ -55,7 +55,7 @@ function Chart({ samples, budgetMs, names }) {
   const isFar = Math.max(...samples.map(sample => sample[1] / 1e6), 0) > 10 * budgetMs
   useEffect(() => {
     const style = getComputedStyle(document.body), ink = style.getPropertyValue('--muted'), grid = style.getPropertyValue('--line')
-    const points = { show: false }
+    const points = { show: false }, shown = (u, value) => value === null || value === undefined ? '' : Number(value.toPrecision(4)) // of the frame under the mouse
     const decades = (u, i, low, high) => {
       const splits = [0, budgetMs]
       for (let value = 10 ** Math.ceil(Math.log10(budgetMs * 2)); value <= high; value *= 10) splits.push(Number(value.toPrecision(3)))
@@ -66,9 +66,9 @@ function Chart({ samples, budgetMs, names }) {
       width: place.current.clientWidth, height: 200, cursor: { y: false }, legend: { live: true },
       scales: { x: { time: false }, y: { ...(isFar ? { distr: 4, asinh: budgetMs } : {}), range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
       axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 70, ...(isFar ? { filter: (u, splits) => splits, splits: decades } : {}) }],
-      series: [{ label: names[0] }, { label: names[1], stroke: style.getPropertyValue('--accent'), width: 2, points },
-        { label: names[2], stroke: style.getPropertyValue('--warm'), width: 1.5, points },
-        { label: 'budget', stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],
+      series: [{ label: names[0], value: shown }, { label: names[1], value: shown, stroke: style.getPropertyValue('--accent'), width: 2, points },
+        { label: names[2], value: shown, stroke: style.getPropertyValue('--warm'), width: 1.5, points },
+        { label: 'budget', value: shown, stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],
     }, [[], [], [], []], place.current)
     const size = () => plot.current.setSize({ width: place.current.clientWidth, height: 200 })
     addEventListener('resize', size)
@@ -171,10 +171,9 @@ function FrameView() {
   const last = samples[samples.length - 1] || [0, 0, 0, 0, 0, 0, 0, 0], profile = message.profile
   useEffect(() => { post('profiling', { on: 1 }) }, [])
   return html`<section class="wide"><h2>Frame time</h2><p class="tabs small" role="tablist">${[['last frames', false], ['minutes', true]].map(([name, value]) => html`<button role="tab" aria-selected=${isLong === value} onClick=${() => setLong(value)} data-test=${value ? 'minutes' : 'frames'}>${name}</button>`)}</p>
-    ${isLong ? html`<${Minutes} budgetMs=${budgetMs} />` : html`<${Figures} list=${[['frame', `${ms(last[1])} ms`], ['median', ms(percentile(times, 0.5))], ['95 %', ms(percentile(times, 0.95))], ['99 %', ms(percentile(times, 0.99))], ['longest', html`<span title=${`of ${times.length} frames: frame ${worst[0]}`} data-test="longest">${ms(worst[1])}</span>`], ['sync points', `${ms(last[2])} ms`],
-    ...(profile ? [['gather', ms(profile.gather_ns)], ['merge', ms(profile.merge_ns)], ['resolve', ms(profile.resolve_ns)], ['apply', ms(profile.apply_ns)],
-      ['critical path', `${ms(profile.critical_path_ns)} ms`], ['threads', profile.thread_count], ['efficiency', `${Math.round(100 * profile.efficiency)} %`]] : []),
-    ['commands', count(last[3])], ['created', count(last[5])], ['destroyed', count(last[6])], ['events', count(last[7])]]} />`}
+    ${isLong ? html`<${Minutes} budgetMs=${budgetMs} />` : html`<${Figures} list=${[['frame', `${ms(last[1])} ms`], ['median', `${ms(percentile(times, 0.5))} ms`], ['95 %', `${ms(percentile(times, 0.95))} ms`], ['99 %', `${ms(percentile(times, 0.99))} ms`],
+        ['longest', html`<span title=${`of ${times.length} frames: frame ${worst[0]}`} data-test="longest">${ms(worst[1])} ms</span>`], ['sync points', `${ms(last[2])} ms`], ['commands', count(last[3])], ['created', count(last[5])], ['destroyed', count(last[6])], ['events', count(last[7])]]} />
+      ${profile && html`<p class="muted">critical path ${ms(profile.critical_path_ns)} ms, ${many(profile.thread_count, 'thread', 'threads')}, ${Math.round(100 * profile.efficiency)} % busy; sync points: gather ${ms(profile.gather_ns)}, merge ${ms(profile.merge_ns)}, resolve ${ms(profile.resolve_ns)}, apply ${ms(profile.apply_ns)} ms</p>`}`}
     <label class="muted">budget <${Input} type="number" min="0.1" step="0.1" value=${budgetMs} onChange=${event => { localStorage.budgetMs = event.target.value; update({ budgetMs: Number(event.target.value) }) }} /> ms</label>
     ${!isLong && html`<${Chart} key="frames" samples=${samples} budgetMs=${budgetMs} names=${['frame', 'frame ms', 'sync ms']} />`}</section>
     <section class="wide"><h2>Systems</h2><${Systems} systems=${message.systems} /></section>
@@ -266,7 +265,7 @@ function Changes({ delta }) {
   const parts = (value, other) => value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => html`<span class=${other && JSON.stringify(other[key]) !== JSON.stringify(each) ? 'hot' : ''}>${key} ${text(each)} </span>`) : text(value)
   const found = delta.entries.filter(e => !words || hasWords(`${e.kind} ${e.entity || ''} ${e.component || e.resource || ''}`, words)), all = Object.values(delta.counts).reduce((sum, n) => sum + n, 0)
   return html`<div><${Figures} list=${Object.entries(delta.counts).filter(([, n]) => n > 0).map(([kind, n]) => [kind, count(n)])} />
-    <p class="row"><${Filter} value=${words} onInput=${setWords} what="entities, components and kinds" test="filter-changes" /> <span class="muted">${count(found.length)} of ${many(delta.entries.length, 'change', 'changes')}${all > delta.entries.length ? `, the first of ${count(all)}` : ''}${found.length > CHANGES_SHOWN ? `, ${CHANGES_SHOWN} shown` : ''}</span></p>
+    <p class="row"><${Filter} value=${words} onInput=${setWords} what="changes" test="filter-changes" /> <span class="muted">${count(found.length)} of ${many(delta.entries.length, 'change', 'changes')}${all > delta.entries.length ? `, the first of ${count(all)}` : ''}${found.length > CHANGES_SHOWN ? `, ${CHANGES_SHOWN} shown` : ''}</span></p>
     <div class="scroll tall"><table><thead><tr><th>what</th><th>entity</th><th>component</th><th>${delta.from}</th><th>${delta.to}</th></tr></thead><tbody>${found.slice(0, CHANGES_SHOWN).map(e => html`<tr><td>${e.kind}</td>
       <td>${e.entity && html`<${Link} to=${() => open(e.entity)}>${e.entity}</${Link}>`}</td><td>${e.component || e.resource || ''}</td><td>${parts(e.old, e.new)}</td><td>${parts(e.new, e.old)}</td></tr>`)}</tbody></table></div></div>`
 }
@@ -312,7 +311,7 @@ function HistoryView() {
   const last = Math.max(message.newest ?? 0, message.frame ?? 0), a = from ?? Math.max(message.oldest ?? 0, last - 1), b = to ?? last
   const compare = () => show(get('delta', { from: a, to: b, limit: 2000 }).then(setDelta))
   const changes = useMemo(() => delta && html`<${Changes} delta=${delta} />`, [delta])
-  return html`<section class="wide"><h2>Compare two frames</h2><p><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
+  return html`<section class="wide"><h2>Compare two frames</h2><p class="row"><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
       <button onClick=${compare} data-test="compare">Compare</button> <span class="muted">${message.oldest === undefined ? 'no kept frames' : `kept: ${count(message.oldest)} to ${count(last)}`}${message.paused ? '' : '; pause first, so that they stay'}</span></p>
     ${changes}</section><${Saving} />`
 }

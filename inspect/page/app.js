@@ -65,7 +65,7 @@ function Chart({ samples, budgetMs, names }) {
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 200, cursor: { y: false }, legend: { live: true },
       scales: { x: { time: false }, y: { ...(isFar ? { distr: 4, asinh: budgetMs } : {}), range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
-      axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 70, ...(isFar ? { filter: (u, splits) => splits, splits: decades } : {}) }],
+      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 70, ...(isFar ? { filter: (u, splits) => splits, splits: decades } : {}) }],
       series: [{ label: names[0], value: shown }, { label: names[1], value: shown, stroke: style.getPropertyValue('--accent'), width: 2, points },
         { label: names[2], value: shown, stroke: style.getPropertyValue('--warm'), width: 1.5, points },
         { label: 'budget', value: shown, stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],
@@ -333,7 +333,7 @@ function Panel({ title }) {
   const value = answer && answer.value
   const isTable = Array.isArray(value) && value.every(each => each && typeof each === 'object')
   const columns = isTable ? [...new Set(value.flatMap(each => Object.keys(each)))] : []
-  const cell = (key, each) => html`<td class=${`wrap ${typeof each === 'number' ? 'n' : ''} ${key === 'error' ? 'bad' : ''}`}><${Value} value=${each} /></td>`
+  const cell = (key, each) => html`<td data-key=${key} class=${`wrap ${typeof each === 'number' ? 'n' : ''} ${key === 'error' ? 'bad' : ''}`}><${Value} value=${each} /></td>`
   return html`<section class="wide"><h2>${title}</h2>${!answer ? html`<p class="muted">Reading.</p>` : isTable && value.length === 0 ? html`<p class="muted">Nothing yet.</p>`
     : isTable ? html`<div class="scroll"><table class="panel" data-test="panel"><thead><tr>${columns.map(key => html`<th class=${typeof value[0][key] === 'number' ? 'n' : ''}>${key}</th>`)}</tr></thead><tbody>${value.map(each => html`<tr>${columns.map(key => cell(key, each[key]))}</tr>`)}</tbody></table></div>`
     : value && typeof value === 'object' && !Array.isArray(value) ? html`<table class="fields plain"><tbody>${Object.entries(value).map(([key, each]) => html`<tr><th scope="row">${key}</th>${cell(key, each)}</tr>`)}</tbody></table>`

@@ -17,13 +17,15 @@
  *         quern_history_save(history, frame, jobs);
  *         quern_inspector_run(inspector, seconds);
  *         frame++;
+ *         quern_inspector_wait(inspector, &frame, spare_ns);    // instead of sleeping
  *     }
  *     quern_inspector_destroy(inspector);
  *
  * The program answers requests between two of its frames, in quern_inspector_update, within a time budget. Long
  * answers are continued after the next frame. Without requests and open pages, an update costs one load.
  *
- * quern_inspect_request answers a request without server and browser, for tests and for other transports.
+ * quern_inspect_request answers a request without server and browser, for tests and for other transports. All answers are
+ * JSON, but those of the end points for archives and recordings.
  *
  * Threads: main, between frames, for all calls. The server has a thread of its own, which never touches the world. */
 
@@ -41,10 +43,12 @@ extern "C" {
 #define QUERN_INSPECT_MAX_LIST         1000 /**< Maximum number of entries of one page of a list. */
 /** Maximum size of an answer in bytes; a longer answer fails with the status 507. */
 #define QUERN_INSPECT_MAX_ANSWER_BYTES ((size_t)16 << 20)
-#define QUERN_INSPECT_MAX_BODY_BYTES   65536 /**< Maximum size of the body of a request in bytes. */
-#define QUERN_INSPECT_MAX_WAITING      32    /**< Maximum number of requests that wait for an update. */
-#define QUERN_INSPECT_MAX_CLIENTS      4     /**< Maximum number of open WebSockets. */
-#define QUERN_INSPECT_MAX_PANELS       8     /**< Maximum number of panels of an inspector. */
+#define QUERN_INSPECT_MAX_ARCHIVE_BYTES \
+    ((size_t)256 << 20)                    /**< Maximum size of an archive or a recording. */
+#define QUERN_INSPECT_MAX_BODY_BYTES 65536 /**< Maximum size of the body of a request in bytes. */
+#define QUERN_INSPECT_MAX_WAITING    32    /**< Maximum number of requests that wait for an update. */
+#define QUERN_INSPECT_MAX_CLIENTS    4     /**< Maximum number of open WebSockets. */
+#define QUERN_INSPECT_MAX_PANELS     8     /**< Maximum number of panels of an inspector. */
 
 /** Answers requests about a world; see quern_inspector_create. */
 typedef struct quern_inspector quern_inspector;
@@ -99,8 +103,15 @@ QUERN_API void quern_inspector_destroy(quern_inspector *inspector);
  * Allocates only to answer requests. */
 QUERN_API bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame);
 
+/** Waits for a time, and answers requests meanwhile: what a program with spare time calls instead of sleeping until its next
+ * frame. Answers then arrive sooner than with the budget alone, and the frames pay nothing for them. frame: as for
+ * quern_inspector_update, with the number of the next frame; requests are what they are there. One step of an answer is
+ * always finished, so the call may take longer. Only waits if inspector is NULL. Allocates only to answer requests. */
+QUERN_API void quern_inspector_wait(quern_inspector *inspector, uint64_t *frame, uint64_t nanoseconds);
+
 /** Runs a frame like quern_schedule_run, with the schedule and the pool of the definition. If a page has asked for a
- * forecast, the frame is captured: it runs on the calling thread alone, with the same result. Errors: NULL_ARGUMENT
+ * forecast, the frame is captured: it runs on the calling thread alone, with the same result. If a page records a test
+ * case, the frame is recorded (quern_replay_record). Errors: NULL_ARGUMENT
  * (also if the definition has no schedule), those of quern_schedule_run. */
 QUERN_API quern_result quern_inspector_run(quern_inspector *inspector, double delta_seconds);
 
@@ -114,7 +125,7 @@ typedef struct quern_inspect_call {
     size_t body_bytes QUERN__ZERO; /**< Size of the body. */
 } quern_inspect_call;
 
-/** Answers a request at once, regardless of the budget, as JSON to a sink. A wrong request gets an answer as well:
+/** Answers a request at once, regardless of the budget, as JSON or the bytes of an archive to a sink. A wrong request gets an answer as well:
  * an object with the member `error`. *out_status, which may be NULL, is set to the status of HTTP: 200, or 400 for
  * wrong arguments, 403 for a change through a read-only inspector, 404 for things that do not exist, 405 for a wrong
  * method, 409 if the world is locked, 503 if memory is exhausted, 507 if the answer is too long. Errors: NULL_ARGUMENT,

@@ -17,10 +17,15 @@
 
 /* --------------------------------------------------------------------------------------------- text */
 
+static size_t most_bytes(const quern__inspect_text *text)
+{
+    return text->is_binary ? QUERN_INSPECT_MAX_ARCHIVE_BYTES : QUERN_INSPECT_MAX_ANSWER_BYTES;
+}
+
 static bool append(void *user_data, const char *bytes, size_t size)
 {
     quern__inspect_text *text = user_data;
-    if (size > QUERN_INSPECT_MAX_ANSWER_BYTES - text->bytes.size_bytes) text->is_too_long = true;
+    if (size > most_bytes(text) - text->bytes.size_bytes) text->is_too_long = true;
     if (text->is_too_long || text->is_out_of_memory) return false;
     const quern_sink sink = quern_sink_bytes(&text->bytes);
     text->is_out_of_memory = !sink.write(sink.user_data, bytes, size);
@@ -125,6 +130,14 @@ void quern__inspect_put_count(quern__inspect_text *text, const char *key, uint64
     append(text, digits + at, sizeof digits - at);
 }
 
+void quern__inspect_put_integer(quern__inspect_text *text, const char *key, int64_t value)
+{
+    char digits[24];
+    begin_value(text, key);
+    snprintf(digits, sizeof digits, "%" PRId64, value);
+    print(text, digits);
+}
+
 /* The locale of the program may have a comma as its decimal point. */
 void quern__inspect_put_real(quern__inspect_text *text, const char *key, double value)
 {
@@ -156,6 +169,30 @@ void quern__inspect_put_hash(quern__inspect_text *text, const char *key, uint64_
 quern_sink quern__inspect_put_json(quern__inspect_text *text, const char *key)
 {
     begin_value(text, key);
+    return (quern_sink){append, text};
+}
+
+void quern__inspect_mend_text(quern__inspect_text *text, size_t begin_bytes)
+{
+    char *bytes = text->bytes.bytes;
+    const size_t end_bytes = text->bytes.size_bytes;
+    size_t to = begin_bytes;
+    for (size_t at = begin_bytes; at < end_bytes;) {
+        char next[5] = {0};
+        size_t cut = 0;
+        memcpy(next, bytes + at, end_bytes - at < 4 ? end_bytes - at : 4);
+        const size_t size = next[0] != '\0' ? character_bytes(next, &cut) : 0;
+        if (size == 0 && cut == 0) next[0] = '?';
+        const size_t kept = size > 0 ? size : cut == 0;
+        memcpy(bytes + to, next, kept);
+        to += kept;
+        at += size > 0 ? size : cut > 0 ? cut : 1;
+    }
+    text->bytes.size_bytes = to;
+}
+
+quern_sink quern__inspect_put_bytes(quern__inspect_text *text)
+{
     return (quern_sink){append, text};
 }
 
@@ -282,7 +319,7 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
 {
     if (answer == NULL) return;
     const quern_allocator allocator = answer->inspector->def.allocator;
-    quern_delta_destroy(answer->delta);
+    quern__inspect_delta_destroy(answer);
     quern__inspect_table_destroy(answer);
     release_page(answer);
     quern_byte_buffer_release(&answer->text.bytes);
@@ -291,13 +328,38 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
 
 static const quern__inspect_route *find_route(const char *path)
 {
-    const quern__inspect_route *const tables[] = {quern__inspect_world_routes, quern__inspect_frame_routes,
+    const quern__inspect_route *const tables[] = {quern__inspect_world_routes,  quern__inspect_frame_routes,
                                                   quern__inspect_system_routes, quern__inspect_table_routes,
-                                                  quern__inspect_probe_routes};
+                                                  quern__inspect_probe_routes,  quern__inspect_case_routes};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
             if (strcmp(route->path, path) == 0) return route;
     return NULL;
+}
+
+/* Returns the first argument that the end point does not know, or NULL. */
+static const char *unknown_argument(const quern__inspect_answer *answer)
+{
+    for (uint32_t i = 0; i < answer->arguments.count; i++) {
+        const char *name = answer->arguments.names[i];
+        const size_t bytes = strlen(name);
+        const char *at = answer->route->arguments;
+        while (*at != '\0' && (strncmp(at, name, bytes) != 0 || (at[bytes] != ' ' && at[bytes] != '\0'))) {
+            at += strcspn(at, " ");
+            at += strspn(at, " ");
+        }
+        if (*at == '\0') return name;
+    }
+    return NULL;
+}
+
+static void check_arguments(quern__inspect_answer *answer)
+{
+    const char *unknown = unknown_argument(answer), *known = answer->route->arguments;
+    if (unknown != NULL)
+        quern__inspect_fail(answer, 400, "%s: there is no argument '%.40s': it has %s%s",
+                            answer->route->path, unknown, known[0] != '\0' ? known : "none",
+                            known[0] != '\0' ? " (docs/inspector.md)" : "");
 }
 
 void quern__inspect_answer_open(quern__inspect_answer *answer, const char *method, const char *path,
@@ -318,6 +380,8 @@ void quern__inspect_answer_open(quern__inspect_answer *answer, const char *metho
             answer, 400,
             "%s: the arguments are wrong: at most %d names and values, percent-encoded, of %d bytes", path,
             QUERN__INSPECT_ARGUMENTS, QUERN__INSPECT_ARGUMENT_BYTES);
+    else
+        check_arguments(answer);
 }
 
 static void check_text(quern__inspect_answer *answer)
@@ -326,7 +390,7 @@ static void check_text(quern__inspect_answer *answer)
         quern__inspect_fail(answer, 503, "%s: no memory for the answer", answer->route->path);
     else if (answer->text.is_too_long)
         quern__inspect_fail(answer, 507, "%s: the answer exceeds %zu bytes: ask for less",
-                            answer->route->path, QUERN_INSPECT_MAX_ANSWER_BYTES);
+                            answer->route->path, most_bytes(&answer->text));
 }
 
 void quern__inspect_answer_begin(quern__inspect_answer *answer)
@@ -334,7 +398,8 @@ void quern__inspect_answer_begin(quern__inspect_answer *answer)
     if (answer->is_done) return;
     if (answer->route->is_edit) quern__inspect_begin_edit(answer->inspector);
     answer->route->begin(answer);
-    if (answer->route->is_edit && answer->status == 200) quern__inspect_end_edit(answer->inspector);
+    if (answer->route->is_edit && answer->status == 200)
+        quern__inspect_end_edit(answer->inspector, answer->route->path);
     if (answer->route->step == NULL) answer->is_done = true;
     check_text(answer);
 }
@@ -357,7 +422,7 @@ void quern__inspect_fail(quern__inspect_answer *answer, uint32_t status, const c
     answer->status = status;
     answer->is_done = true;
     answer->text.bytes.size_bytes = 0;
-    answer->text.is_out_of_memory = answer->text.is_too_long = false;
+    answer->text.is_out_of_memory = answer->text.is_too_long = answer->text.is_binary = false;
     quern__inspect_open(&answer->text, NULL, '{');
     quern__inspect_put_text(&answer->text, "error", message);
     quern__inspect_close(&answer->text, '}');

@@ -7,6 +7,7 @@
 #include <quern/kit/json.h>
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,6 +135,7 @@ static quern_result go_to(quern_inspector *inspector, uint64_t frame)
 {
     const quern_result result = quern_history_restore(inspector->def.history, frame, inspector->def.jobs);
     if (result != QUERN_OK) return result;
+    quern__inspect_case_spoil(inspector, "restore");
     inspector->frame = frame;
     quern__inspect_set_moved(inspector, true);
     inspector->is_saved = true;
@@ -170,8 +172,9 @@ void quern__inspect_begin_edit(quern_inspector *inspector)
                                inspector->step_count == 0 && save_present(inspector) == QUERN_OK;
 }
 
-void quern__inspect_end_edit(quern_inspector *inspector)
+void quern__inspect_end_edit(quern_inspector *inspector, const char *name)
 {
+    quern__inspect_case_spoil(inspector, name);
     inspector->edit_count++;
     inspector->is_saved = false;
 }
@@ -231,6 +234,25 @@ static const char *const kinds[DELTA_KIND_COUNT] = {
     [QUERN_DELTA_RESOURCE] = "resource",  [QUERN_DELTA_RELATED] = "related",
     [QUERN_DELTA_UNRELATED] = "unrelated"};
 
+void quern__inspect_delta_destroy(quern__inspect_answer *answer)
+{
+    quern__inspect_answer **link = &answer->inspector->deltas;
+    if (answer->delta == NULL) return;
+    while (*link != answer)
+        link = &(*link)->next_delta;
+    *link = answer->next_delta;
+    quern_delta_destroy(answer->delta);
+    answer->delta = NULL;
+}
+
+/* A comparison does not keep the program from redefining a type. */
+void quern__inspect_release_deltas(quern_world_user *user)
+{
+    quern_inspector *inspector = (quern_inspector *)((char *)user - offsetof(quern_inspector, user));
+    while (inspector->deltas != NULL)
+        quern__inspect_delta_destroy(inspector->deltas);
+}
+
 static void begin_delta(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
@@ -255,6 +277,8 @@ static void begin_delta(quern__inspect_answer *answer)
         quern__inspect_fail_result(answer, result);
         return;
     }
+    answer->next_delta = inspector->deltas;
+    inspector->deltas = answer;
     answer->left = (uint32_t)limit;
     const quern_delta_batch *batches = quern_delta_batches(answer->delta, &count);
     quern__inspect_open(&answer->text, NULL, '{');
@@ -312,6 +336,11 @@ static void write_entry(quern__inspect_answer *answer, const quern_delta_batch *
 static bool step_delta(quern__inspect_answer *answer)
 {
     uint32_t count, room = DELTA_ENTRIES_PER_STEP;
+    if (answer->delta == NULL) {
+        quern__inspect_fail(
+            answer, 409, "delta: a type of the world got another layout meanwhile: compare newer frames");
+        return true;
+    }
     const quern_delta_batch *batches = quern_delta_batches(answer->delta, &count);
     const quern_entity only = answer->entities[0];
     while (answer->at < count && answer->left > 0 && room > 0) {
@@ -742,6 +771,56 @@ static uint64_t write_samples(quern__inspect_answer *answer)
     return first;
 }
 
+/* ----------------------------------------------------------------------------------------- statistics */
+
+enum { SECONDS_PER_STEP = 64 };
+
+/* The last seconds in which frames ran while something watched, the oldest first. */
+static void begin_statistics(quern__inspect_answer *answer)
+{
+    const uint64_t count = answer->inspector->second_count;
+    uint64_t most;
+    if (!has_schedule(answer) ||
+        !quern__inspect_read_count(answer, "limit", QUERN__INSPECT_SECONDS, QUERN__INSPECT_SECONDS, &most))
+        return;
+    answer->inner = (uint32_t)count; /* end */
+    answer->at = (uint32_t)(count < most ? 0 : count - most);
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_count(&answer->text, "frame", answer->inspector->frame);
+    quern__inspect_open(&answer->text, "seconds", '[');
+}
+
+/* Second, first frame, number of frames, mean and longest duration, the frame with the longest one, mean duration of sync
+ * points, commands, dropped commands, created and destroyed entities, events. */
+static bool step_statistics(quern__inspect_answer *answer)
+{
+    const quern_inspector *inspector = answer->inspector;
+    quern__inspect_text *text = &answer->text;
+    for (uint32_t i = 0; i < SECONDS_PER_STEP && answer->at < answer->inner; i++) {
+        const quern__inspect_second *second = &inspector->seconds[answer->at++ % QUERN__INSPECT_SECONDS];
+        const uint64_t figures[] = {second->second,
+                                    second->first_frame,
+                                    second->frame_count,
+                                    second->time_ns / second->frame_count,
+                                    second->worst_ns,
+                                    second->worst_frame,
+                                    second->sync_ns / second->frame_count,
+                                    second->command_count,
+                                    second->dropped_count,
+                                    second->created_count,
+                                    second->destroyed_count,
+                                    second->event_count};
+        quern__inspect_open(text, NULL, '[');
+        for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++)
+            quern__inspect_put_count(text, NULL, figures[k]);
+        quern__inspect_close(text, ']');
+    }
+    if (answer->at < answer->inner) return false;
+    quern__inspect_close(text, ']');
+    quern__inspect_close(text, '}');
+    return true;
+}
+
 static void begin_watch(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
@@ -804,23 +883,24 @@ static bool step_watch(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_frame_routes[] = {
-    {"pause", true, false, begin_pause, NULL},
-    {"resume", true, false, begin_resume, NULL},
-    {"step", true, false, begin_step, NULL},
-    {"restore", true, false, begin_restore, NULL},
-    {"undo", true, false, begin_undo, NULL},
-    {"history", false, false, begin_history, NULL},
-    {"events", false, false, begin_events, NULL},
-    {"watch", false, false, begin_watch, step_watch},
-    {"systems", false, false, begin_systems, NULL},
-    {"schedule", false, false, begin_schedule, step_schedule},
-    {"edges", false, false, begin_edges, NULL},
-    {"system", true, true, begin_system, NULL},
-    {"profiling", true, false, begin_profiling, NULL},
-    {"record", true, false, begin_record, NULL},
-    {"trace", false, false, begin_trace, NULL},
-    {"capture", true, false, begin_capture, NULL},
-    {"forecast", false, false, begin_forecast, step_forecast},
-    {"delta", false, false, begin_delta, step_delta},
-    {NULL, false, false, NULL, NULL},
+    {"pause", true, false, begin_pause, NULL, ""},
+    {"resume", true, false, begin_resume, NULL, ""},
+    {"step", true, false, begin_step, NULL, "count"},
+    {"restore", true, false, begin_restore, NULL, "frame"},
+    {"undo", true, false, begin_undo, NULL, ""},
+    {"history", false, false, begin_history, NULL, ""},
+    {"events", false, false, begin_events, NULL, ""},
+    {"watch", false, false, begin_watch, step_watch, "rate parts entities"},
+    {"statistics", false, false, begin_statistics, step_statistics, "limit"},
+    {"systems", false, false, begin_systems, NULL, ""},
+    {"schedule", false, false, begin_schedule, step_schedule, ""},
+    {"edges", false, false, begin_edges, NULL, "system"},
+    {"system", true, true, begin_system, NULL, "name on"},
+    {"profiling", true, false, begin_profiling, NULL, "on"},
+    {"record", true, false, begin_record, NULL, "frames"},
+    {"trace", false, false, begin_trace, NULL, ""},
+    {"capture", true, false, begin_capture, NULL, ""},
+    {"forecast", false, false, begin_forecast, step_forecast, "threads"},
+    {"delta", false, false, begin_delta, step_delta, "from to limit entity"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

@@ -20,6 +20,7 @@
 #include <quern/getter.h>
 #include <quern/reflect.h>
 #include <quern/relation.h>
+#include <quern/replay.h>
 
 /* ---------------------------------------------------------------------------------------------- text */
 
@@ -29,6 +30,7 @@ typedef struct quern__inspect_text {
     quern_byte_buffer bytes;
     bool is_out_of_memory;
     bool is_too_long;
+    bool is_binary; /* no JSON, and up to QUERN_INSPECT_MAX_ARCHIVE_BYTES */
 } quern__inspect_text;
 
 /* The functions below write one value, with its key if it is a member of an object; key is NULL in an array. They add
@@ -38,12 +40,17 @@ void quern__inspect_close(quern__inspect_text *text, char bracket);
 void quern__inspect_put_text(quern__inspect_text *text, const char *key,
                              const char *value); /* NULL: null */
 void quern__inspect_put_count(quern__inspect_text *text, const char *key, uint64_t value);
+void quern__inspect_put_integer(quern__inspect_text *text, const char *key, int64_t value);
 void quern__inspect_put_real(quern__inspect_text *text, const char *key,
                              double value); /* not finite: null */
 void quern__inspect_put_flag(quern__inspect_text *text, const char *key, bool value);
 void quern__inspect_put_hash(quern__inspect_text *text, const char *key, uint64_t value);
 /* Writes the key, and returns a sink for the JSON of the value, which must not be empty. */
 quern_sink quern__inspect_put_json(quern__inspect_text *text, const char *key);
+/* Makes the text from an offset on UTF-8, in place: a character that was cut is left out, any other wrong byte becomes '?'. */
+void quern__inspect_mend_text(quern__inspect_text *text, size_t begin_bytes);
+/* Returns a sink for bytes that are no JSON. */
+quern_sink quern__inspect_put_bytes(quern__inspect_text *text);
 /* Writes a value, or null without one, or if its type has hooks and no description. */
 void quern__inspect_put_value(quern__inspect_text *text, const char *key, const quern_world *world,
                               const quern_type_info *type, const void *value);
@@ -135,6 +142,7 @@ typedef struct quern__inspect_route {
     void (*begin)(quern__inspect_answer *answer); /* writes the first part, or fails */
     bool (*step)(
         quern__inspect_answer *answer); /* writes a part; returns whether it was the last. NULL: no parts */
+    const char *arguments; /* their names, separated by spaces; another one fails the request */
 } quern__inspect_route;
 
 struct quern__inspect_answer {
@@ -158,6 +166,7 @@ struct quern__inspect_answer {
     uint32_t list;  /* number of the list that is being written */
     quern__inspect_search search;
     quern_delta *delta;
+    quern__inspect_answer *next_delta;    /* next answer in the list `deltas` of the inspector */
     struct quern__inspect_table *table;   /* of the end point "table" */
     struct quern__inspect_client *client; /* of a message for a WebSocket; otherwise NULL */
 };
@@ -194,6 +203,7 @@ extern const quern__inspect_route quern__inspect_frame_routes[];
 extern const quern__inspect_route quern__inspect_system_routes[];
 extern const quern__inspect_route quern__inspect_table_routes[];
 extern const quern__inspect_route quern__inspect_probe_routes[];
+extern const quern__inspect_route quern__inspect_case_routes[];
 
 /* Opens the field of a path, such as "Position.x"; fails the answer if there is none. The path must outlive the field. */
 bool quern__inspect_field_open(quern__inspect_answer *answer, const char *path, size_t path_bytes,
@@ -232,7 +242,9 @@ enum {
     QUERN__INSPECT_EVENT_BYTES = 448, /* size of the JSON of one of them */
     QUERN__INSPECT_EVENTS_PER_FRAME = 32,
     QUERN__INSPECT_PROBES = 16,
-    QUERN__INSPECT_PROBE_TEXT = 256
+    QUERN__INSPECT_PROBE_TEXT = 256,
+    QUERN__INSPECT_SECONDS = 600, /* aggregates of seconds that are kept */
+    QUERN__INSPECT_FAULT_BYTES = 256
 };
 
 /* The figures of one frame. */
@@ -240,6 +252,15 @@ typedef struct quern__inspect_sample {
     uint64_t frame; /* number under which the program ran it */
     quern_frame_stats stats;
 } quern__inspect_sample;
+
+/* The frames of one second, summed up. */
+typedef struct quern__inspect_second {
+    uint64_t second;                   /* since the inspector was created */
+    uint64_t first_frame, worst_frame; /* worst: with the longest duration */
+    uint64_t frame_count;
+    uint64_t time_ns, worst_ns, sync_ns; /* sums, but for the longest duration */
+    uint64_t command_count, dropped_count, created_count, destroyed_count, event_count;
+} quern__inspect_second;
 
 /* A mark on the time line: something that a request did at a frame. */
 typedef struct quern__inspect_mark {
@@ -259,16 +280,18 @@ typedef struct quern__inspect_event {
     char json[QUERN__INSPECT_EVENT_BYTES]; /* "" if the value is too long or has no description */
 } quern__inspect_event;
 
-/* A field of an entity whose values are kept for a curve, or conditions that stop the program when they become true: for an
- * entity, or for any entity of a query. */
+/* A field of an entity whose values are kept for a curve; or conditions that stop the program when they become true, for an
+ * entity or for any entity of a query; or an entity or a field that stops the program when it changes. */
 typedef struct quern__inspect_probe {
     uint32_t id; /* 0: free */
     bool is_break;
-    bool held;                                  /* whether the conditions held after the last frame */
-    bool has_hit;                               /* whether they have stopped the program */
-    quern_entity entity;                        /* null: those of the query */
-    quern_query *query;                         /* NULL without one */
-    char text[QUERN__INSPECT_PROBE_TEXT];       /* the path, or the conditions */
+    bool is_for_change;                   /* no conditions: `text` is "", or the path of a field */
+    uint64_t state;                       /* hash of what is watched for a change, after the last frame */
+    bool held;                            /* whether the conditions held after the last frame */
+    bool has_hit;                         /* whether they have stopped the program */
+    quern_entity entity;                  /* null: those of the query */
+    quern_query *query;                   /* NULL without one */
+    char text[QUERN__INSPECT_PROBE_TEXT]; /* the path, or the conditions */
     char query_text[QUERN__INSPECT_PROBE_TEXT]; /* "" without one */
     quern__inspect_field field;
     quern__inspect_conditions conditions;
@@ -276,6 +299,21 @@ typedef struct quern__inspect_probe {
     quern_entity hit;
     double values[QUERN__INSPECT_SAMPLES]; /* beside the samples; NaN: none */
 } quern__inspect_probe;
+
+/* A test case: the world as an archive, and the frames that followed as a recording. */
+typedef struct quern__inspect_case {
+    quern_byte_buffer archive, replay;
+    quern_replay_recorder *recorder; /* NULL: the recording has ended */
+    uint64_t first_frame, restore_count;
+    uint32_t frame_count, recorded_count;   /* frames that were asked for, and recorded so far */
+    char fault[QUERN__INSPECT_FAULT_BYTES]; /* why the recording ended early; "" if it did not */
+} quern__inspect_case;
+
+/* Runs a frame and records it. Precondition: a recorder exists. */
+quern_result quern__inspect_case_run(quern_inspector *inspector, double delta_seconds);
+/* Ends a recording, since the world has changed between two frames. cause: the call that changed it. */
+void quern__inspect_case_spoil(quern_inspector *inspector, const char *cause);
+void quern__inspect_case_release(quern_inspector *inspector);
 
 /* Reads the values of all probes into the place of the newest sample, and pauses the program if conditions have become
  * true. */
@@ -288,9 +326,13 @@ void quern__inspect_write_probes(const quern_inspector *inspector, quern__inspec
 void quern__inspect_release_probes(quern_inspector *inspector);
 
 void quern__inspect_set_paused(quern_inspector *inspector, bool is_paused);
+/* Destroys all deltas. Their answers fail in their next step. */
+void quern__inspect_release_deltas(quern_world_user *user);
+void quern__inspect_delta_destroy(quern__inspect_answer *answer);
 /* Keeps the state before an edit of a paused program, if the history has room for it. */
 void quern__inspect_begin_edit(quern_inspector *inspector);
-void quern__inspect_end_edit(quern_inspector *inspector);
+/* name: of the end point that made the edit. */
+void quern__inspect_end_edit(quern_inspector *inspector, const char *name);
 
 void quern__inspect_note(quern_inspector *inspector, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -323,6 +365,7 @@ struct quern_inspector {
     quern_world_user user;            /* registered, so that the world ends after the inspector */
     quern__inspect_exchange exchange; /* all that the thread of the server knows */
     quern__inspect_server *server;
+    quern__inspect_answer *deltas;  /* answers that have a delta */
     quern__inspect_answer *current; /* answer that continues after the next frame */
     quern__inspect_client clients[QUERN_INSPECT_MAX_CLIENTS];
     uint32_t next_client; /* that the next update builds a message for first */
@@ -347,6 +390,9 @@ struct quern_inspector {
 
     uint64_t sample_count;
     quern__inspect_sample samples[QUERN__INSPECT_SAMPLES];
+    uint64_t created_ns; /* clock when the inspector was created */
+    uint64_t second_count;
+    quern__inspect_second seconds[QUERN__INSPECT_SECONDS];
     uint64_t mark_count;
     quern__inspect_mark marks[QUERN__INSPECT_MARKS];
     uint64_t drop_count; /* reports so far */
@@ -355,6 +401,8 @@ struct quern_inspector {
     uint32_t edit_count; /* edits since the frame edit_frame was reached; 0: none to undo */
     uint64_t edit_frame;
     bool is_edit_saved; /* the history has the state before them as edit_frame */
+    quern__inspect_case kept_case;
+    uint32_t case_count; /* cases that were begun */
     uint32_t probe_count, last_probe;
     quern__inspect_probe probes[QUERN__INSPECT_PROBES];
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Probes: values of fields after each frame, as curves, and conditions that pause the program when they become true.
+/* Probes: values of fields after each frame, as curves; conditions that pause the program when they become true; and entities
+ * that pause it when they change.
  *
  * A probe counts as a reason to attend to each frame, so without probes nothing is spent. Values stand beside the samples of
  * frames. */
 #include "inspect/inspect_internal.h"
+
+#include <quern/kit/json.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -31,12 +34,55 @@ static quern_entity find_hit(const quern_inspector *inspector, quern__inspect_pr
     return hit;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return (hash ^ value) * UINT64_C(0x100000001b3); /* FNV-1a (Fowler, Noll, Vo), by words */
+}
+
+static bool mix_text(void *user_data, const char *bytes, size_t size)
+{
+    uint64_t *hash = user_data;
+    for (size_t i = 0; i < size; i++)
+        *hash = mix(*hash, (unsigned char)bytes[i]);
+    return true;
+}
+
+/* Returns a hash of the components of an entity, of their values and states, and of its targets; or of one field. A value
+ * without description counts as it is written. 0: the entity is dead. */
+static uint64_t state_of(const quern_world *world, const quern__inspect_probe *probe)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    const quern_sink sink = {mix_text, &hash};
+    if (!quern_entity_is_alive(world, probe->entity)) return 0;
+    if (probe->text[0] != '\0') {
+        /* An entity that lacks the component has no text. */
+        if (quern_entity_get_text(world, probe->entity, probe->text, sink) != QUERN_OK) return 1;
+        return hash;
+    }
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
+    const uint32_t count =
+        quern_entity_list_components(world, probe->entity, components, QUERN_MAX_ENTITY_COMPONENTS);
+    for (uint32_t i = 0; i < count && i < QUERN_MAX_ENTITY_COMPONENTS; i++)
+        hash = mix(mix(hash, components[i].bits),
+                   quern_entity_is_component_enabled(world, probe->entity, components[i]));
+    quern_json_write_entity(world, probe->entity, sink);
+    for (uint32_t i = 0; i < quern_type_count(world, QUERN_TYPE_RELATION); i++) {
+        quern_type_info type;
+        if (quern_type_at(world, QUERN_TYPE_RELATION, i, &type) == QUERN_OK)
+            hash = mix(mix(hash, quern_entity_target(world, probe->entity, type.relation).bits),
+                       quern_entity_target_count(world, probe->entity, type.relation));
+    }
+    return hash;
+}
+
 static void stop(quern_inspector *inspector, quern__inspect_probe *probe, quern_entity hit, uint64_t frame)
 {
     probe->has_hit = true;
     probe->hit = hit;
     probe->hit_frame = frame;
-    quern__inspect_note(inspector, "stopped: %.70s", probe->text);
+    quern__inspect_note(inspector, "stopped: %.70s%s",
+                        probe->is_for_change && probe->text[0] == '\0' ? "the entity" : probe->text,
+                        probe->is_for_change ? " changed" : "");
     quern__inspect_set_paused(inspector, true);
     inspector->step_count = 0;
 }
@@ -55,6 +101,12 @@ void quern__inspect_pass_probes(quern_inspector *inspector, uint64_t frame)
                 probe->values[place] = number;
             continue;
         }
+        if (probe->is_for_change) {
+            const uint64_t state = state_of(inspector->def.world, probe);
+            if (state != probe->state) stop(inspector, probe, probe->entity, frame);
+            probe->state = state;
+            continue;
+        }
         const quern_entity hit = find_hit(inspector, probe);
         const bool holds = !quern_entity_is_null(hit);
         if (holds && !probe->held) stop(inspector, probe, hit, frame);
@@ -64,9 +116,14 @@ void quern__inspect_pass_probes(quern_inspector *inspector, uint64_t frame)
 
 void quern__inspect_judge_probes(quern_inspector *inspector)
 {
-    for (uint32_t i = 0; i < QUERN__INSPECT_PROBES; i++)
-        if (inspector->probes[i].id != 0 && inspector->probes[i].is_break)
-            inspector->probes[i].held = !quern_entity_is_null(find_hit(inspector, &inspector->probes[i]));
+    for (uint32_t i = 0; i < QUERN__INSPECT_PROBES; i++) {
+        quern__inspect_probe *probe = &inspector->probes[i];
+        if (probe->id == 0 || !probe->is_break) continue;
+        if (probe->is_for_change)
+            probe->state = state_of(inspector->def.world, probe);
+        else
+            probe->held = !quern_entity_is_null(find_hit(inspector, probe));
+    }
 }
 
 static void release(quern_inspector *inspector, quern__inspect_probe *probe)
@@ -95,6 +152,7 @@ static void write_probe(const quern_inspector *inspector, quern__inspect_text *t
     quern__inspect_put_text(text, "query", probe->query != NULL ? probe->query_text : NULL);
     quern__inspect_put_text(text, "text", probe->text);
     quern__inspect_put_flag(text, "break", probe->is_break);
+    quern__inspect_put_flag(text, "change", probe->is_for_change);
     quern__inspect_put_flag(text, "held", probe->held);
     if (probe->has_hit) {
         quern__inspect_put_count(text, "hit_frame", probe->hit_frame);
@@ -198,9 +256,42 @@ static bool open_query(quern__inspect_answer *answer, quern__inspect_probe *prob
     return result == QUERN_OK;
 }
 
+/* Whether the path is "", or leads to a field. The entity may lack the component. */
+static bool is_path(quern__inspect_answer *answer, const char *path)
+{
+    quern__inspect_field field;
+    if (path[0] == '\0') return true;
+    if (!quern__inspect_field_open(answer, path, strlen(path), &field)) return false;
+    quern__inspect_field_close(&field);
+    return true;
+}
+
+/* Stops the program when an entity, or one field of it, changes. */
+static void begin_break_at_change(quern__inspect_answer *answer)
+{
+    quern__inspect_probe *probe = open_probe(answer, "change");
+    if (probe == NULL || !quern__inspect_read_entity(answer, "entity", &probe->entity) ||
+        !is_path(answer, probe->text))
+        return;
+    probe->is_break = probe->is_for_change = true;
+    probe->state = state_of(answer->inspector->def.world, probe);
+    finish_probe(answer, probe);
+}
+
 static void begin_break(quern__inspect_answer *answer)
 {
     const char *query = quern__inspect_argument(&answer->arguments, "query");
+    const bool has_change = quern__inspect_argument(&answer->arguments, "change") != NULL;
+    if (has_change && (query != NULL || quern__inspect_argument(&answer->arguments, "where") != NULL)) {
+        quern__inspect_fail(
+            answer, 400,
+            "break: 'change' is set beside 'where' or 'query': use 'change' with 'entity' alone");
+        return;
+    }
+    if (has_change) {
+        begin_break_at_change(answer);
+        return;
+    }
     quern__inspect_probe *probe = open_probe(answer, "where");
     if (probe == NULL) return;
     probe->is_break = true;
@@ -236,9 +327,9 @@ static void begin_unprobe(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_probe_routes[] = {
-    {"probes", false, false, begin_probes, NULL},
-    {"probe", true, false, begin_probe, NULL},
-    {"break", true, false, begin_break, NULL},
-    {"unprobe", true, false, begin_unprobe, NULL},
-    {NULL, false, false, NULL, NULL},
+    {"probes", false, false, begin_probes, NULL, ""},
+    {"probe", true, false, begin_probe, NULL, "entity path"},
+    {"break", true, false, begin_break, NULL, "where entity query change"},
+    {"unprobe", true, false, begin_unprobe, NULL, "probe"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

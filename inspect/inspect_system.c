@@ -223,8 +223,8 @@ static bool step_matches(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_system_routes[] = {
-    {"access", false, false, begin_access, step_access},
-    {"matches", false, false, begin_matches, step_matches},
-    {"system_set", true, true, begin_set_enabled, NULL},
-    {NULL, false, false, NULL, NULL},
+    {"access", false, false, begin_access, step_access, ""},
+    {"matches", false, false, begin_matches, step_matches, "entity"},
+    {"system_set", true, true, begin_set_enabled, NULL, "name on"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

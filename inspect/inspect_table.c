@@ -4,8 +4,9 @@
  * a field.
  *
  * The first step stores the handles of all matches. Then the rows that the conditions leave out are dropped, and the values
- * to sort by are read, some hundred rows in a step; a merge sort goes on by parts of its passes. At last the asked part is
- * written. Rows keep the order of the query where values are equal. */
+ * to sort by are read, some hundred rows in a step. If the asked part is among the first rows, a heap keeps these; otherwise a
+ * merge sort goes on by parts of its passes. At last the asked part is written. Rows keep the order of the query where values
+ * are equal. */
 #include "inspect/inspect_internal.h"
 
 #include <quern/enabled.h>
@@ -14,11 +15,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS_MAX = 1 << 20, FILTERED_PER_STEP = 512, MERGED_PER_STEP = 2048, WRITTEN_PER_STEP = 8 };
+enum {
+    ROWS_MAX = 1 << 20,
+    FILTERED_PER_STEP = 512,
+    MERGED_PER_STEP = 2048,
+    WRITTEN_PER_STEP = 8,
+    HEAP_MAX = 1024 /* rows up to this one are found without sorting all */
+};
 
 typedef struct row {
     double key;
     quern_entity entity;
+    uint32_t order; /* among the rows that the conditions hold for */
 } row;
 
 typedef enum stage { STAGE_FILTERS, STAGE_SORTS, STAGE_WRITES } stage;
@@ -36,6 +44,7 @@ typedef struct quern__inspect_table {
     uint64_t found_count;    /* rows of the query */
     uint32_t count;          /* rows that the conditions hold for */
     uint32_t offset, end;    /* rows to write */
+    uint32_t heap_count;     /* rows in the heap, the last one of them first: the begin of `rows` */
     stage stage;
     uint32_t at;          /* next row of the stage */
     uint32_t run;         /* length of the sorted runs of `rows` */
@@ -90,6 +99,11 @@ static row *allocate_rows(quern__inspect_answer *answer, uint32_t capacity)
     return rows;
 }
 
+static bool has_heap(const quern__inspect_table *table)
+{
+    return table->sort.getter != NULL && table->end <= HEAP_MAX;
+}
+
 /* Stores the handles of the matches. */
 static bool store_matches(quern__inspect_answer *answer, quern__inspect_table *table, quern_query *query)
 {
@@ -97,9 +111,10 @@ static bool store_matches(quern__inspect_answer *answer, quern__inspect_table *t
     const uint64_t count = table->found_count;
     table->capacity = count > ROWS_MAX ? ROWS_MAX : count > 0 ? (uint32_t)count : 1;
     table->rows = allocate_rows(answer, table->capacity);
-    if (table->rows != NULL && table->sort.getter != NULL)
+    if (table->rows != NULL && table->sort.getter != NULL && !has_heap(table))
         table->other = allocate_rows(answer, table->capacity);
-    if (table->rows == NULL || (table->sort.getter != NULL && table->other == NULL)) return false;
+    if (table->rows == NULL || (table->sort.getter != NULL && !has_heap(table) && table->other == NULL))
+        return false;
     quern_query_iterator iterator = quern_query_iterate(query);
     while (table->matching_count < table->capacity && quern_query_next(&iterator)) {
         const uint32_t room = table->capacity - table->matching_count;
@@ -153,6 +168,48 @@ static void begin_table(quern__inspect_answer *answer)
 
 /* --------------------------------------------------------------------------------- filters and order */
 
+static bool is_before(const quern__inspect_table *table, const row *a, const row *b)
+{
+    if (a->key != b->key) return table->is_descending ? a->key > b->key : a->key < b->key;
+    return a->order < b->order;
+}
+
+/* Places a row below `at` or its descendants in the heap of `count` rows. */
+static void sift_down(quern__inspect_table *table, uint32_t count, uint32_t at, row next)
+{
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= count) break;
+        child += child + 1 < count && is_before(table, &table->rows[child], &table->rows[child + 1]);
+        if (!is_before(table, &next, &table->rows[child])) break;
+        table->rows[at] = table->rows[child];
+        at = child;
+    }
+    table->rows[at] = next;
+}
+
+/* Keeps a row if it is among the first `end`. The heap lies where rows were that have been read. */
+static void keep_in_heap(quern__inspect_table *table, row next)
+{
+    if (table->heap_count < table->end) {
+        uint32_t at = table->heap_count++;
+        for (; at > 0 && is_before(table, &table->rows[(at - 1) / 2], &next); at = (at - 1) / 2)
+            table->rows[at] = table->rows[(at - 1) / 2];
+        table->rows[at] = next;
+    } else if (table->end > 0 && is_before(table, &next, &table->rows[0])) {
+        sift_down(table, table->heap_count, 0, next);
+    }
+}
+
+static void sort_heap(quern__inspect_table *table)
+{
+    for (uint32_t count = table->heap_count; count > 1; count--) {
+        const row last = table->rows[count - 1];
+        table->rows[count - 1] = table->rows[0];
+        sift_down(table, count - 1, 0, last);
+    }
+}
+
 /* Reads the values of some rows, and drops rows that are dead or left out. A row without the value to sort by is the last. */
 static void filter(quern__inspect_answer *answer, quern__inspect_table *table)
 {
@@ -167,9 +224,19 @@ static void filter(quern__inspect_answer *answer, quern__inspect_table *table)
         if (table->sort.getter != NULL &&
             (!quern__inspect_field_number(&table->sort, next.entity, &next.key) || next.key != next.key))
             next.key = table->is_descending ? -INFINITY : INFINITY;
-        table->rows[table->count++] = next;
+        next.order = table->count;
+        if (has_heap(table))
+            keep_in_heap(table, next);
+        else
+            table->rows[table->count] = next;
+        table->count++;
     }
     if (table->at < table->matching_count) return;
+    if (has_heap(table)) {
+        sort_heap(table);
+        table->stage = STAGE_WRITES;
+        return;
+    }
     table->stage = table->sort.getter != NULL && table->count > 1 ? STAGE_SORTS : STAGE_WRITES;
     table->at = 0;
     table->run = 1;
@@ -280,6 +347,6 @@ static bool step_table(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_table_routes[] = {
-    {"table", false, false, begin_table, step_table},
-    {NULL, false, false, NULL, NULL},
+    {"table", false, false, begin_table, step_table, "query columns where sort descending offset limit"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

@@ -108,6 +108,7 @@ static void begin_panel(quern__inspect_answer *answer)
         quern__inspect_fail_result(answer, result);
         return;
     }
+    quern__inspect_mend_text(text, begin_bytes);
     if (text->bytes.size_bytes == begin_bytes) {
         text->bytes.size_bytes = size_bytes;
         quern__inspect_put_text(text, "value", NULL);
@@ -142,6 +143,10 @@ static void write_field(quern__inspect_text *text, const quern_field *field)
         quern__inspect_open(text, "values", '[');
         for (const quern_named_value *value = field->values; value->name != NULL; value++)
             quern__inspect_put_text(text, NULL, value->name);
+        quern__inspect_close(text, ']');
+        quern__inspect_open(text, "numbers", '[');
+        for (const quern_named_value *value = field->values; value->name != NULL; value++)
+            quern__inspect_put_integer(text, NULL, value->value);
         quern__inspect_close(text, ']');
     }
     quern__inspect_close(text, '}');
@@ -946,26 +951,26 @@ static void begin_destroy(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_world_routes[] = {
-    {"world", false, false, begin_world, NULL},
-    {"hash", false, false, begin_hash, NULL},
-    {"panel", false, false, begin_panel, NULL},
-    {"types", false, false, begin_types, step_types},
-    {"resources", false, false, begin_resources, step_resources},
-    {"archetypes", false, false, begin_archetypes, step_archetypes},
-    {"prefabs", false, false, begin_prefabs, NULL},
-    {"entity", false, false, begin_entity, NULL},
-    {"entities", false, false, begin_entities, step_list},
-    {"sources", false, false, begin_sources, step_list},
-    {"roots", false, false, begin_roots, step_list},
-    {"set", true, true, begin_set, NULL},
-    {"set_resource", true, true, begin_set_resource, NULL},
-    {"add", true, true, begin_add, NULL},
-    {"remove", true, true, begin_remove, NULL},
-    {"merge", true, true, begin_merge, NULL},
-    {"enable", true, true, begin_enable, NULL},
-    {"name", true, true, begin_name, NULL},
-    {"relate", true, true, begin_relate, NULL},
-    {"create", true, true, begin_create, NULL},
-    {"destroy", true, true, begin_destroy, NULL},
-    {NULL, false, false, NULL, NULL},
+    {"world", false, false, begin_world, NULL, ""},
+    {"hash", false, false, begin_hash, NULL, ""},
+    {"panel", false, false, begin_panel, NULL, "title"},
+    {"types", false, false, begin_types, step_types, ""},
+    {"resources", false, false, begin_resources, step_resources, ""},
+    {"archetypes", false, false, begin_archetypes, step_archetypes, "offset limit"},
+    {"prefabs", false, false, begin_prefabs, NULL, ""},
+    {"entity", false, false, begin_entity, NULL, "entity"},
+    {"entities", false, false, begin_entities, step_list, "query name anywhere cursor offset limit values"},
+    {"sources", false, false, begin_sources, step_list, "entity relation after offset limit values"},
+    {"roots", false, false, begin_roots, step_list, "offset cursor limit values"},
+    {"set", true, true, begin_set, NULL, "entity path value"},
+    {"set_resource", true, true, begin_set_resource, NULL, "path value"},
+    {"add", true, true, begin_add, NULL, "entity component"},
+    {"remove", true, true, begin_remove, NULL, "entity component"},
+    {"merge", true, true, begin_merge, NULL, "entity"},
+    {"enable", true, true, begin_enable, NULL, "entity on component"},
+    {"name", true, true, begin_name, NULL, "entity name"},
+    {"relate", true, true, begin_relate, NULL, "entity relation target from"},
+    {"create", true, true, begin_create, NULL, "prefab copy"},
+    {"destroy", true, true, begin_destroy, NULL, "entity"},
+    {NULL, false, false, NULL, NULL, NULL},
 };

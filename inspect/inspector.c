@@ -6,6 +6,7 @@
 
 #include <quern/kit/json.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,30 @@ static void keep_events(quern_inspector *inspector, uint32_t reader, const quern
     }
 }
 
+/* Adds a frame to the aggregate of its second. */
+static void add_to_second(quern_inspector *inspector, const quern__inspect_sample *sample)
+{
+    const quern_frame_stats *stats = &sample->stats;
+    const uint64_t now = (clock_ns() - inspector->created_ns) / 1000000000u;
+    uint64_t at = inspector->second_count - 1; /* of no use while none is kept */
+    if (inspector->second_count == 0 || inspector->seconds[at % QUERN__INSPECT_SECONDS].second != now) {
+        at = inspector->second_count++;
+        inspector->seconds[at % QUERN__INSPECT_SECONDS] =
+            (quern__inspect_second){.second = now, .first_frame = sample->frame};
+    }
+    quern__inspect_second *second = &inspector->seconds[at % QUERN__INSPECT_SECONDS];
+    if (stats->time_ns >= second->worst_ns) second->worst_frame = sample->frame;
+    if (stats->time_ns >= second->worst_ns) second->worst_ns = stats->time_ns;
+    second->frame_count++;
+    second->time_ns += stats->time_ns;
+    second->sync_ns += stats->sync_ns;
+    second->command_count += stats->command_count;
+    second->dropped_count += stats->dropped_count;
+    second->created_count += stats->created_count;
+    second->destroyed_count += stats->destroyed_count;
+    second->event_count += stats->event_count;
+}
+
 /* Takes a sample of the last frame, and reads events, if anything watches. */
 static void pass_frame(quern_inspector *inspector)
 {
@@ -88,6 +113,7 @@ static void pass_frame(quern_inspector *inspector)
     if (schedule == NULL || quern_schedule_get_frame_stats(schedule, &sample->stats) != QUERN_OK) return;
     sample->frame = inspector->frame > 0 ? inspector->frame - 1 : 0;
     inspector->sample_count++;
+    add_to_second(inspector, sample);
     if (inspector->probe_count > 0) quern__inspect_pass_probes(inspector, sample->frame);
     if (sample->stats.dropped_count == 0) return;
     /* The schedule has the report of the last frame only. */
@@ -264,6 +290,7 @@ static void finish_answer(quern_inspector *inspector)
     inspector->current = NULL;
     inspector->request_count++;
     request->status = answer->status;
+    request->is_binary = answer->text.is_binary;
     const quern_byte_buffer kept = request->answer;
     request->answer = answer->text.bytes;
     answer->text.bytes = kept;
@@ -301,14 +328,17 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
             "quern_inspector_create: out of memory: %zu bytes for the inspector; nothing was created",
             sizeof *inspector);
     memset(inspector, 0, sizeof *inspector);
-    inspector->user =
-        (quern_world_user){.name = "the inspector", .schedule = def->schedule, .history = def->history};
+    inspector->user = (quern_world_user){.name = "the inspector",
+                                         .schedule = def->schedule,
+                                         .history = def->history,
+                                         .release_deltas = quern__inspect_release_deltas};
     const quern_result result = quern_world_add_user(def->world, &inspector->user);
     if (result != QUERN_OK) {
         allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));
         return quern_error_set(result, "quern_inspector_create: the world takes no inspector: %s",
                                quern_error_message());
     }
+    inspector->created_ns = clock_ns();
     inspector->def = *def;
     inspector->def.allocator = allocator;
     if (inspector->def.budget_ns == 0) inspector->def.budget_ns = BUDGET_NS;
@@ -335,6 +365,7 @@ void quern_inspector_destroy(quern_inspector *inspector)
     quern__inspect_exchange_release(&inspector->exchange);
     quern__inspect_set_listening(inspector, false);
     quern__inspect_release_probes(inspector);
+    quern__inspect_case_release(inspector);
     if (inspector->trace_count > 0) quern_trace_stop(inspector->def.trace);
     quern_frame_capture_destroy(inspector->capture);
     allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));
@@ -395,6 +426,42 @@ bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame)
     return true;
 }
 
+static void sleep_for(uint64_t nanoseconds)
+{
+    struct timespec rest = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
+                            .tv_nsec = (long)(nanoseconds % 1000000000u)};
+    while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+    }
+}
+
+/* The time is not the program's, so it counts neither as spent nor towards the budget. */
+void quern_inspector_wait(quern_inspector *inspector, uint64_t *frame, uint64_t nanoseconds)
+{
+    if (inspector == NULL || inspector->server == NULL) {
+        sleep_for(nanoseconds);
+        return;
+    }
+    uint64_t now_ns = clock_ns();
+    const uint64_t until_ns = now_ns + nanoseconds;
+    if (frame != NULL && !inspector->has_moved) inspector->frame = *frame;
+    /* Relaxed is enough, as in quern_inspector_update. */
+    const bool is_attended =
+        atomic_load_explicit(&inspector->exchange.attention, memory_order_relaxed) != 0;
+    if (inspector->has_run && is_attended) {
+        pass_frame(inspector);
+        inspector->has_run = false;
+    }
+    for (; now_ns < until_ns; now_ns = clock_ns()) {
+        /* Messages that are due later than this wait are built by the next one, or by the next update. */
+        if (inspector->current == NULL)
+            quern__inspect_request_wait(&inspector->exchange, until_ns - now_ns);
+        answer_requests(inspector, until_ns);
+        push_messages(inspector, until_ns);
+    }
+    if (frame != NULL) *frame = inspector->frame;
+    if (frame != NULL) quern__inspect_set_moved(inspector, false);
+}
+
 quern_result quern_inspector_run(quern_inspector *inspector, double delta_seconds)
 {
     if (inspector == NULL || inspector->def.schedule == NULL)
@@ -404,6 +471,8 @@ quern_result quern_inspector_run(quern_inspector *inspector, double delta_second
                                                  : "set it when creating the inspector");
     const uint64_t frame = inspector->frame++; /* the program counts it, too, before its next update */
     inspector->is_saved = false;
+    /* A capture waits until the recording of a test case has ended. */
+    if (inspector->kept_case.recorder != NULL) return quern__inspect_case_run(inspector, delta_seconds);
     if (!inspector->is_capture_requested)
         return quern_schedule_run(inspector->def.schedule, inspector->def.jobs, delta_seconds);
     inspector->is_capture_requested = false;

@@ -298,6 +298,9 @@ quern_result quern__redefine_check_history(const quern_world *world)
 {
     if (world->history == NULL || world->history_frames(world->history, false) != UINT32_MAX)
         return QUERN_OK;
+    for (quern_world_user *user = world->first_user; user != NULL; user = user->next)
+        if (user->release_deltas != NULL) user->release_deltas(user);
+    if (world->history_frames(world->history, false) != UINT32_MAX) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "deltas hold frames of the world's history, which have the old layout: destroy the deltas first "

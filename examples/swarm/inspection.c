@@ -14,16 +14,14 @@
 #include <quern/inspect.h>
 
 #include <inttypes.h>
-#include <time.h>
 
 enum { KEPT_FRAMES = 120, TRACE_EVENTS = 4096, FRAME_NS = 1000000000 / 60 };
 
-static void pace(uint64_t begin_ns)
+/* The time until the next frame belongs to the inspector. */
+static void pace(quern_inspector *inspector, uint64_t *frame, uint64_t begin_ns)
 {
     const uint64_t spent_ns = clock_ns() - begin_ns;
-    if (spent_ns >= FRAME_NS) return;
-    const struct timespec rest = {.tv_nsec = (long)(FRAME_NS - spent_ns)};
-    nanosleep(&rest, NULL);
+    if (spent_ns < FRAME_NS) quern_inspector_wait(inspector, frame, FRAME_NS - spent_ns);
 }
 
 /* The program around the inspector: a trace for the flame chart, a history to scrub in, and the loop. */
@@ -62,7 +60,7 @@ void inspection_run(const Options *options, const volatile sig_atomic_t *is_inte
         check(quern_history_save(history, frame, jobs));
         check(quern_inspector_run(inspector, simulation_frame_seconds));
         frame++;
-        if (!options->has_frame_count) pace(begin_ns);
+        if (!options->has_frame_count) pace(inspector, &frame, begin_ns);
     }
     printf("  world hash: 0x%016" PRIx64 " after %" PRIu64 " frames\n", quern_world_hash(simulation.world),
            frame);

@@ -7,16 +7,14 @@
 #include <quern/inspect.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { FRAMES_PER_SECOND = 30, KEPT_FRAMES = 300 };
 
 /* Runs frames until the program is ended, or has run as many as asked for. */
 static void play(Game *game, quern_history *history, quern_inspector *inspector, uint64_t frame_count)
 {
-    const struct timespec rest = {.tv_nsec = 1000000000 / FRAMES_PER_SECOND};
     for (uint64_t frame = 0; frame_count == 0 || frame < frame_count;) {
-        (void)nanosleep(&rest, NULL);
+        quern_inspector_wait(inspector, &frame, 1000000000 / FRAMES_PER_SECOND);
         if (!quern_inspector_update(inspector, &frame)) continue; /* paused in the browser */
         *game_keys(game) = (Keys){.left = frame / 60 % 2 == 0, .right = frame / 60 % 2 == 1, .fire = 1};
         QUERN_MUST(quern_history_save(history, frame, NULL));

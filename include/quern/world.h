@@ -82,6 +82,9 @@ typedef struct quern_world_user {
     const struct quern_schedule *schedule QUERN__ZERO;
     /** History of the world that the tool refers to as well. NULL: none. */
     const struct quern_history *history QUERN__ZERO;
+    /** Called if a type is to get another layout while deltas hold frames of the world's history: the tool destroys its
+     * deltas (quern_delta_destroy), and nothing else. The type stays as it is if some remain. NULL: it has none. */
+    void (*release_deltas)(struct quern_world_user *user) QUERN__ZERO;
     quern_world *world QUERN__ZERO;            /**< Internal: the world, while the user is registered. */
     struct quern_world_user *next QUERN__ZERO; /**< Internal: the next user of the world. */
 } quern_world_user;

@@ -7,7 +7,7 @@
 import { render } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
-import { html, useStore, update, state, get, post, tell, show, showLoading, undo, connect, go, open, openType, openSystem, ms, bytes, count, many, colour, hasWords, Input, Figures, Filter, Link, useAnswer, readAccess } from './common.js'
+import { html, useStore, update, state, get, post, tell, show, showLoading, undo, connect, go, open, openType, openSystem, ms, bytes, count, many, colour, hasWords, budgetsOf, Input, Figures, Filter, Link, useAnswer, readAccess } from './common.js'
 import { EntitiesView } from './entities.js'
 import { Find } from './find.js'
 import { Stopped } from './probes.js'
@@ -44,12 +44,18 @@ function TimeLine() {
 
 // If a frame is far above the budget, the scale is linear only up to the budget, and logarithmic above, so that the line of
 // the budget stays apart from zero.
-function Chart({ samples, budgetMs }) {
+function Chart({ samples, budgetMs, names }) {
   const place = useRef(), plot = useRef()
+  const [isDark, setDark] = useState(matchMedia('(prefers-color-scheme:dark)').matches) // a canvas keeps its colours
+  useEffect(() => {
+    const media = matchMedia('(prefers-color-scheme:dark)'), listener = event => setDark(event.matches)
+    media.addEventListener('change', listener)
+    return () => media.removeEventListener('change', listener)
+  }, [])
   const isFar = Math.max(...samples.map(sample => sample[1] / 1e6), 0) > 10 * budgetMs
   useEffect(() => {
     const style = getComputedStyle(document.body), ink = style.getPropertyValue('--muted'), grid = style.getPropertyValue('--line')
-    const points = { show: false }
+    const points = { show: false }, shown = (u, value) => value === null || value === undefined ? '' : Number(value.toPrecision(4)) // of the frame under the mouse
     const decades = (u, i, low, high) => {
       const splits = [0, budgetMs]
       for (let value = 10 ** Math.ceil(Math.log10(budgetMs * 2)); value <= high; value *= 10) splits.push(Number(value.toPrecision(3)))
@@ -59,19 +65,19 @@ function Chart({ samples, budgetMs }) {
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 200, cursor: { y: false }, legend: { live: true },
       scales: { x: { time: false }, y: { ...(isFar ? { distr: 4, asinh: budgetMs } : {}), range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
-      axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 70, ...(isFar ? { filter: (u, splits) => splits, splits: decades } : {}) }],
-      series: [{ label: 'frame' }, { label: 'frame ms', stroke: style.getPropertyValue('--accent'), width: 2, points },
-        { label: 'sync ms', stroke: style.getPropertyValue('--warm'), width: 1.5, points },
-        { label: 'budget', stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],
+      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 70, ...(isFar ? { filter: (u, splits) => splits, splits: decades } : {}) }],
+      series: [{ label: names[0], value: shown }, { label: names[1], value: shown, stroke: style.getPropertyValue('--accent'), width: 2, points },
+        { label: names[2], value: shown, stroke: style.getPropertyValue('--warm'), width: 1.5, points },
+        { label: 'budget', value: shown, stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],
     }, [[], [], [], []], place.current)
     const size = () => plot.current.setSize({ width: place.current.clientWidth, height: 200 })
     addEventListener('resize', size)
     return () => { removeEventListener('resize', size); plot.current.destroy() }
-  }, [isFar, isFar && budgetMs])
+  }, [isFar, isFar && budgetMs, isDark])
   useEffect(() => {
     const ordered = samples.filter((sample, i) => i === 0 || sample[0] > samples[i - 1][0])
     plot.current.setData([ordered.map(s => s[0]), ordered.map(s => s[1] / 1e6), ordered.map(s => s[2] / 1e6), ordered.map(() => budgetMs)])
-  }, [samples, budgetMs, isFar])
+  }, [samples, budgetMs, isFar, isDark])
   return html`<div ref=${place} role="img" data-scale=${isFar ? 'logarithmic' : 'linear'} aria-label="Duration of the last frames in milliseconds"></div>
     ${isFar && html`<p class="muted">Logarithmic above the budget.</p>`}`
 }
@@ -125,31 +131,51 @@ function Flames() {
     </svg><p class="legend">${rows.length} workers; ${names.slice(0, 18).map((name, i) => html`<span><i style=${{ background: colour(i) }}></i>${name}</span>`)}</p>`}</div>`
 }
 
-function Systems({ systems = [], commands }) {
+function Systems({ systems = [] }) {
+  useStore('budgets')
+  const budgets = budgetsOf(), isOver = system => budgets[system.name] !== undefined && system.time_ns > 1e6 * budgets[system.name]
   const [by, setBy] = useState('order')
   const [text, setText] = useState('')
   const most = Math.max(1, ...systems.map(system => system.time_ns))
   const list = systems.map((system, i) => ({ ...system, order: i })).filter(system => !text || hasWords(system.name, text))
   if (by !== 'order') list.sort((a, b) => by === 'name' ? a.name.localeCompare(b.name) : b[by] - a[by])
   const head = (key, text, number) => html`<th class=${number ? 'n' : ''} aria-sort=${by === key ? 'descending' : 'none'}><button class="plain" onClick=${() => setBy(key)}>${text}</button></th>`
-  return html`${systems.length > 20 && html`<p class="row"><${Filter} value=${text} onInput=${setText} what="systems" /></p>`}<div class="scroll tall"><table><thead><tr>${head('order', '#')}${head('name', 'system')}${head('time_ns', 'ms', true)}<th aria-label="share"></th>
+  const over = systems.filter(isOver)
+  return html`<p class="row">${systems.length > 20 && html`<${Filter} value=${text} onInput=${setText} what="systems" />`}${over.length > 0 && html`<span class="bad" data-test="over">over their budget: ${over.slice(0, 5).map((system, i) => html`${i > 0 ? ', ' : ''}${system.name}`)}${over.length > 5 ? ` and ${over.length - 5} more` : ''}</span>`}</p><div class="scroll tall"><table><thead><tr>${head('order', '#')}${head('name', 'system')}${head('time_ns', 'ms', true)}<th aria-label="share"></th>
     ${head('view_count', 'views', true)}${head('entity_count', 'rows', true)}${head('command_count', 'commands', true)}<th>on</th></tr></thead>
-    <tbody>${list.map(system => html`<tr class=${system.enabled ? '' : 'off'}><td class="muted">${system.order + 1}</td><td><i class="dot" style=${{ background: colour(system.order) }}></i><button class="plain name" onClick=${() => openSystem(system.name)}>${system.name}</button></td><td class="n">${ms(system.time_ns)}</td>
+    <tbody>${list.map(system => html`<tr class=${system.enabled ? '' : 'off'}><td class="muted">${system.order + 1}</td><td><i class="dot" style=${{ background: colour(system.order) }}></i><button class="plain name" onClick=${() => openSystem(system.name)}>${system.name}</button></td><td class=${`n ${isOver(system) ? 'bad' : ''}`} title=${budgets[system.name] !== undefined ? `budget ${budgets[system.name]} ms` : ''}>${isOver(system) ? '▲ ' : ''}${ms(system.time_ns)}</td>
       <td><i class="bar" style=${{ width: `${Math.round(110 * system.time_ns / most)}px` }}></i></td><td class="n">${count(system.view_count)}</td>
       <td class="n">${count(system.entity_count)}</td><td class="n">${count(system.command_count)}</td>
       <td><input type="checkbox" checked=${system.enabled} aria-label=${`run ${system.name}`} onChange=${event => post('system', { name: system.name, on: event.target.checked ? 1 : 0 })} /></td></tr>`)}</tbody></table></div>`
 }
 
+// The frame at a share of all that are shown, by duration.
+const percentile = (sorted, share) => sorted.length ? sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] : 0
+
+// The last minutes: the mean and the longest duration of each second.
+function Minutes({ budgetMs }) {
+  const answer = useAnswer('statistics', {}, 2000)
+  if (!answer) return html`<p class="muted">Reading.</p>`
+  if (answer.seconds.length < 2) return html`<p class="muted">Seconds are counted while this page, a curve or a condition watches. Wait for two of them.</p>`
+  const points = answer.seconds.map(s => [s[0] - answer.seconds[0][0], s[4], s[3]])
+  const worst = answer.seconds.reduce((most, s) => s[4] > most[4] ? s : most), frames = answer.seconds.reduce((sum, s) => sum + s[2], 0), sum = k => count(answer.seconds.reduce((all, s) => all + s[k], 0))
+  return html`<${Figures} list=${[['seconds', count(answer.seconds.length)], ['frames', count(frames)], ['mean', `${ms(answer.seconds.reduce((all, s) => all + s[3] * s[2], 0) / frames)} ms`], ['longest', `${ms(worst[4])} ms in frame ${count(worst[5])}`],
+      ['commands', sum(7)], ['dropped', sum(8)], ['created', sum(9)], ['destroyed', sum(10)], ['events', sum(11)]]} />
+    <${Chart} key="minutes" samples=${points} budgetMs=${budgetMs} names=${['second', 'longest ms', 'mean ms']} />`
+}
+
 function FrameView() {
   const { message, samples, budgetMs, world } = useStore()
+  const [isLong, setLong] = useState(false)
+  const times = samples.map(sample => sample[1]).sort((a, b) => a - b), worst = samples.reduce((most, sample) => sample[1] > most[1] ? sample : most, [0, 0])
   const last = samples[samples.length - 1] || [0, 0, 0, 0, 0, 0, 0, 0], profile = message.profile
   useEffect(() => { post('profiling', { on: 1 }) }, [])
-  return html`<section class="wide"><h2>Frame time</h2><${Figures} list=${[['frame', `${ms(last[1])} ms`], ['sync points', `${ms(last[2])} ms`],
-    ...(profile ? [['gather', ms(profile.gather_ns)], ['merge', ms(profile.merge_ns)], ['resolve', ms(profile.resolve_ns)], ['apply', ms(profile.apply_ns)],
-      ['critical path', `${ms(profile.critical_path_ns)} ms`], ['threads', profile.thread_count], ['efficiency', `${Math.round(100 * profile.efficiency)} %`]] : []),
-    ['commands', count(last[3])], ['created', count(last[5])], ['destroyed', count(last[6])], ['events', count(last[7])]]} />
+  return html`<section class="wide"><h2>Frame time</h2><p class="tabs small" role="tablist">${[['last frames', false], ['minutes', true]].map(([name, value]) => html`<button role="tab" aria-selected=${isLong === value} onClick=${() => setLong(value)} data-test=${value ? 'minutes' : 'frames'}>${name}</button>`)}</p>
+    ${isLong ? html`<${Minutes} budgetMs=${budgetMs} />` : html`<${Figures} list=${[['frame', `${ms(last[1])} ms`], ['median', `${ms(percentile(times, 0.5))} ms`], ['95 %', `${ms(percentile(times, 0.95))} ms`], ['99 %', `${ms(percentile(times, 0.99))} ms`],
+        ['longest', html`<span title=${`of ${times.length} frames: frame ${worst[0]}`} data-test="longest">${ms(worst[1])} ms</span>`], ['sync points', `${ms(last[2])} ms`], ['commands', count(last[3])], ['created', count(last[5])], ['destroyed', count(last[6])], ['events', count(last[7])]]} />
+      ${profile && html`<p class="muted">critical path ${ms(profile.critical_path_ns)} ms, ${many(profile.thread_count, 'thread', 'threads')}, ${Math.round(100 * profile.efficiency)} % busy; sync points: gather ${ms(profile.gather_ns)}, merge ${ms(profile.merge_ns)}, resolve ${ms(profile.resolve_ns)}, apply ${ms(profile.apply_ns)} ms</p>`}`}
     <label class="muted">budget <${Input} type="number" min="0.1" step="0.1" value=${budgetMs} onChange=${event => { localStorage.budgetMs = event.target.value; update({ budgetMs: Number(event.target.value) }) }} /> ms</label>
-    <${Chart} samples=${samples} budgetMs=${budgetMs} /></section>
+    ${!isLong && html`<${Chart} key="frames" samples=${samples} budgetMs=${budgetMs} names=${['frame', 'frame ms', 'sync ms']} />`}</section>
     <section class="wide"><h2>Systems</h2><${Systems} systems=${message.systems} /></section>
     <section><h2>Workers</h2><${Workers} profile=${profile} /></section>
     <section><h2>Flame chart</h2>${world && !world.inspector.has_trace ? html`<p class="muted">The program has no trace.</p>` : html`<${Flames} />`}</section>`
@@ -239,9 +265,42 @@ function Changes({ delta }) {
   const parts = (value, other) => value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => html`<span class=${other && JSON.stringify(other[key]) !== JSON.stringify(each) ? 'hot' : ''}>${key} ${text(each)} </span>`) : text(value)
   const found = delta.entries.filter(e => !words || hasWords(`${e.kind} ${e.entity || ''} ${e.component || e.resource || ''}`, words)), all = Object.values(delta.counts).reduce((sum, n) => sum + n, 0)
   return html`<div><${Figures} list=${Object.entries(delta.counts).filter(([, n]) => n > 0).map(([kind, n]) => [kind, count(n)])} />
-    <p class="row"><${Filter} value=${words} onInput=${setWords} what="entities, components and kinds" test="filter-changes" /> <span class="muted">${count(found.length)} of ${many(delta.entries.length, 'change', 'changes')}${all > delta.entries.length ? `, the first of ${count(all)}` : ''}${found.length > CHANGES_SHOWN ? `, ${CHANGES_SHOWN} shown` : ''}</span></p>
+    <p class="row"><${Filter} value=${words} onInput=${setWords} what="changes" test="filter-changes" /> <span class="muted">${count(found.length)} of ${many(delta.entries.length, 'change', 'changes')}${all > delta.entries.length ? `, the first of ${count(all)}` : ''}${found.length > CHANGES_SHOWN ? `, ${CHANGES_SHOWN} shown` : ''}</span></p>
     <div class="scroll tall"><table><thead><tr><th>what</th><th>entity</th><th>component</th><th>${delta.from}</th><th>${delta.to}</th></tr></thead><tbody>${found.slice(0, CHANGES_SHOWN).map(e => html`<tr><td>${e.kind}</td>
       <td>${e.entity && html`<${Link} to=${() => open(e.entity)}>${e.entity}</${Link}>`}</td><td>${e.component || e.resource || ''}</td><td>${parts(e.old, e.new)}</td><td>${parts(e.new, e.old)}</td></tr>`)}</tbody></table></div></div>`
+}
+
+// Saves the frame that the program stands at as an archive, or the next frames as a test case.
+function Saving() {
+  const { message, world } = useStore('message', 'world')
+  const [frames, setFrames] = useState(60)
+  const [kept, setKept] = useState(null)
+  const [busy, setBusy] = useState(false)
+  const frame = message.frame ?? 0
+  const record = async () => {
+    setBusy(true)
+    setKept(null)
+    if (await post('record_case', { frames })) {
+      if (state.message.paused) await post('step', { count: frames })
+      for (;;) {
+        await new Promise(done => setTimeout(done, 200))
+        const next = await get('case').catch(error => { tell(error.message); return null })
+        setKept(next)
+        if (!next || !next.recording) break
+        if (state.message.paused) await post('step', { count: frames - next.recorded_count }) // a condition has stopped it
+      }
+    }
+    setBusy(false)
+  }
+  const source = useMemo(() => kept && !kept.recording ? URL.createObjectURL(new Blob([kept.source], { type: 'text/plain' })) : '', [kept])
+  const files = kept && !kept.recording && !kept.fault ? [['archive', 'api/case_archive', bytes(kept.archive_bytes)], ['replay', 'api/case_replay', bytes(kept.replay_bytes)],
+    ['c', source, 'the program']] : []
+  return html`<section class="wide"><h2>Save</h2><p class="row"><a class="button" href="api/archive" download=${`frame_${frame}.archive`} data-test="save-archive">Save frame ${count(frame)} as an archive</a>
+      ${world && world.inspector.has_schedule && html`<label>next <${Input} type="number" min="1" max="3600" value=${frames} onChange=${event => setFrames(Number(event.target.value))} /> frames</label>
+      <button onClick=${record} disabled=${busy} data-test="record-case">${busy ? `Recording ${kept ? count(kept.recorded_count) : 0} of ${count(frames)}` : 'Record a test case'}</button>`}
+      <span class="muted">An archive is loaded by quern_world_load. A test case is an archive, a recording, and a C program that runs it and fails where a frame differs.</span></p>
+    ${kept && kept.fault && html`<p class="bad">${kept.fault}</p>`}
+    ${files.length > 0 && html`<p class="links" data-test="case">${files.map(([kind, address, note]) => html`<a href=${address} download=${`${kept.name}.${kind}`}>${kept.name}.${kind}</a> <span class="muted">${note}</span> `)}</p>`}</section>`
 }
 
 function HistoryView() {
@@ -252,9 +311,9 @@ function HistoryView() {
   const last = Math.max(message.newest ?? 0, message.frame ?? 0), a = from ?? Math.max(message.oldest ?? 0, last - 1), b = to ?? last
   const compare = () => show(get('delta', { from: a, to: b, limit: 2000 }).then(setDelta))
   const changes = useMemo(() => delta && html`<${Changes} delta=${delta} />`, [delta])
-  return html`<section class="wide"><h2>Compare two frames</h2><p><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
+  return html`<section class="wide"><h2>Compare two frames</h2><p class="row"><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
       <button onClick=${compare} data-test="compare">Compare</button> <span class="muted">${message.oldest === undefined ? 'no kept frames' : `kept: ${count(message.oldest)} to ${count(last)}`}${message.paused ? '' : '; pause first, so that they stay'}</span></p>
-    ${changes}</section>`
+    ${changes}</section><${Saving} />`
 }
 
 // ----------------------------------------------------------------------------------------- panels
@@ -274,7 +333,7 @@ function Panel({ title }) {
   const value = answer && answer.value
   const isTable = Array.isArray(value) && value.every(each => each && typeof each === 'object')
   const columns = isTable ? [...new Set(value.flatMap(each => Object.keys(each)))] : []
-  const cell = (key, each) => html`<td class=${`wrap ${typeof each === 'number' ? 'n' : ''} ${key === 'error' ? 'bad' : ''}`}><${Value} value=${each} /></td>`
+  const cell = (key, each) => html`<td data-key=${key} class=${`wrap ${typeof each === 'number' ? 'n' : ''} ${key === 'error' ? 'bad' : ''}`}><${Value} value=${each} /></td>`
   return html`<section class="wide"><h2>${title}</h2>${!answer ? html`<p class="muted">Reading.</p>` : isTable && value.length === 0 ? html`<p class="muted">Nothing yet.</p>`
     : isTable ? html`<div class="scroll"><table class="panel" data-test="panel"><thead><tr>${columns.map(key => html`<th class=${typeof value[0][key] === 'number' ? 'n' : ''}>${key}</th>`)}</tr></thead><tbody>${value.map(each => html`<tr>${columns.map(key => cell(key, each[key]))}</tr>`)}</tbody></table></div>`
     : value && typeof value === 'object' && !Array.isArray(value) ? html`<table class="fields plain"><tbody>${Object.entries(value).map(([key, each]) => html`<tr><th scope="row">${key}</th>${cell(key, each)}</tr>`)}</tbody></table>`

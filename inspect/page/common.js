@@ -16,7 +16,7 @@ export const PAGE = 50
 export const state = {
   tab: location.hash.slice(1) || 'frame', message: {}, samples: [], world: null, types: null, access: null, chosen: null, error: '',
   connected: false, events: [], eventTypes: [], budgetMs: Number(localStorage.budgetMs) || 16.7,
-  finding: false, system: '', set: '', type: '', archetypes: '', mode: 'tree', query: '', probes: [], curves: {}, edits: [], restores: 0,
+  finding: false, system: '', set: '', type: '', archetypes: '', mode: 'tree', query: '', probes: [], curves: {}, edits: [], restores: 0, budgets: 0,
 }
 const listeners = new Set()
 export const update = changes => { Object.assign(state, changes); listeners.forEach(listener => listener({})) }
@@ -59,6 +59,15 @@ export function tell(error) {
 }
 // Edits of one frame are kept, so that the last one alone can be taken back: see undo.
 const editing = ['set', 'set_resource', 'add', 'remove', 'enable', 'name', 'relate', 'create', 'destroy', 'system', 'system_set']
+// Budgets of systems in milliseconds, kept by the browser for each program.
+const budgetKey = () => `budgets of ${state.world ? state.world.title : ''}`
+export const budgetsOf = () => JSON.parse(localStorage[budgetKey()] || '{}')
+export function setBudget(system, text) {
+  const budgets = budgetsOf(), value = Number(text)
+  if (value > 0) budgets[system] = value; else delete budgets[system]
+  localStorage[budgetKey()] = JSON.stringify(budgets)
+  update({ budgets: state.budgets + 1 })
+}
 export const post = async (path, argumentsOf) => {
   try {
     const json = await ask('POST', path, argumentsOf)
@@ -150,6 +159,8 @@ const goWith = (tab, changes) => {
   if (state.tab !== tab) go(tab)
   if (matchMedia('(max-width:760px)').matches) setTimeout(() => { const place = document.querySelector('section.detail, .side'); if (place) place.scrollIntoView() }, 100)
 }
+// Asks a person for an entity by the search.
+export const pick = onPick => update({ finding: { pick: onPick } })
 export const open = entity => goWith('entities', { chosen: entity })
 export const openSystem = system => goWith('schedule', { system })
 export const openSet = set => goWith('schedule', { set })

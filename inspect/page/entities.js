@@ -4,7 +4,7 @@
 // Entities: the tree and lists of them, and one entity with its values, its relations and the systems that match it.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { html, useStore, update, state, get, post, show, bytes, count, many, label, quoted, hasWords, open, openSystem, openType, PAGE, Input, Link, Fold, Filter, useAnswer } from './common.js'
+import { html, useStore, update, state, get, post, show, bytes, count, many, label, quoted, hasWords, open, pick, openSystem, openType, PAGE, Input, Link, Fold, Filter, useAnswer } from './common.js'
 import { Editor, valueAt } from './fields.js'
 import { Table } from './table.js'
 import { Breaks, Watched, watch } from './probes.js'
@@ -117,7 +117,7 @@ function Relate({ types, onRelate }) {
   if (types.relations.length === 0) return null
   const name = relation || types.relations[0].name
   return html`<p class="row"><span class="pair"><select aria-label="relation" value=${name} onChange=${event => setRelation(event.target.value)}>${types.relations.map(each => html`<option>${each.name}</option>`)}</select>
-    <${Input} value=${target} placeholder="12:1 or /path" aria-label="target" data-test="target" onInput=${event => setTarget(event.target.value)} /></span>
+    <${Input} value=${target} placeholder="12:1 or /path" aria-label="target" data-test="target" onInput=${event => setTarget(event.target.value)} /><button class="plain link" onClick=${() => pick(setTarget)}>choose</button></span>
     <button disabled=${!target} onClick=${() => onRelate(name, target).then(() => setTarget(''))} data-test="relate">Relate</button></p>`
 }
 
@@ -188,7 +188,7 @@ function EntityPanel() {
       html`<p>of <button class="plain link" onClick=${() => open(target.entity)}>${target.path && target.path.length < 80 ? target.path : target.entity}</button> <button class="plain" aria-label=${`unrelate from ${target.entity}`} onClick=${() => relate(relation.relation, '', target.entity)}>✕</button></p>`)}
       ${relation.source_count > 0 && html`<${Sources} key=${`${entity.entity} ${relation.relation}`} entity=${entity.entity} relation=${relation} />`}</div>`)}
     <div class="component"><${AddComponent} absent=${absent} onAdd=${component => change('add', { component })} /><${Relate} types=${types} onRelate=${relate} /></div>
-    <${Matches} key=${entity.entity} entity=${entity.entity} /><${Breaks} entity=${entity.entity} /></section><${Watched} /></div>`
+    <${Matches} key=${entity.entity} entity=${entity.entity} /><${Breaks} entity=${entity.entity} paths=${Object.keys(values).flatMap(name => (types.components.find(type => type.name === name) || { fields: [] }).fields.filter(field => !field.hidden).map(field => `${name}.${field.name}`))} /></section><${Watched} /></div>`
 }
 
 export const EntitiesView = () => html`<${Tree} /><${EntityPanel} />`

@@ -30,8 +30,8 @@ function groupsOf(text, entities, archetypes) {
   const ofType = (kind, key) => group(kind, ((types && types[key]) || []).filter(type => !type.hidden)
     .map(type => ({ name: type.name, go: () => openType(`${key} ${type.name}`) })))
   return [
-    { kind: 'entities', count: entities.length, list: entities.slice(0, KIND_SHOWN).map(entry => ({ name: entry.path || label(entry), note: entry.entity, go: () => open(entry.entity) })) },
-    group('systems', ((access && access.systems) || []).map(system => ({ name: system.name, note: system.sets.join(', '), go: () => openSystem(system.name) }))),
+    { kind: 'entities', count: entities.length, list: entities.slice(0, KIND_SHOWN).map(entry => ({ name: entry.path || label(entry), note: entry.entity, entity: entry.entity, go: () => open(entry.entity) })) },
+    group('systems', ((access && access.systems) || []).map(system => ({ name: system.name, note: system.sets.length ? `in ${system.sets.join(', ')}` : '', go: () => openSystem(system.name) }))),
     group('sets of systems', ((access && access.sets) || []).map(set => ({ name: set.name, go: () => openSet(set.name) }))),
     ofType('components', 'components'), ofType('resources', 'resources'), ofType('events', 'events'), ofType('relations', 'relations'),
     group('archetypes', archetypes.map(one => ({ name: one.components.join(' '), note: many(one.entity_count, 'entity', 'entities'), go: () => openArchetypes(one.components.join(' ')) }))),
@@ -47,7 +47,8 @@ async function findEntities(text) {
 }
 
 export function Find() {
-  const { types, access } = useStore('types', 'access')
+  const { types, access, finding } = useStore('types', 'access', 'finding')
+  const isPick = Boolean(finding.pick)
   const [text, setText] = useState('')
   const [entities, setEntities] = useState([])
   const [archetypes, setArchetypes] = useState([])
@@ -65,9 +66,9 @@ export function Find() {
     const timer = setTimeout(() => findEntities(text).then(list => isLive && setEntities(list), () => isLive && setEntities([])), 150)
     return () => { isLive = false; clearTimeout(timer) }
   }, [text])
-  const groups = text ? groupsOf(text, entities, archetypes) : [], flat = groups.flatMap(group => group.list)
+  const groups = text ? groupsOf(text, entities, archetypes).filter(group => !isPick || group.kind === 'entities') : [], flat = groups.flatMap(group => group.list)
   const close = () => update({ finding: false })
-  const choose = one => { close(); one.go() }
+  const choose = one => { close(); if (isPick) finding.pick(one.entity); else one.go() }
   const chosen = Math.min(at, flat.length - 1)
   useEffect(() => { const row = document.getElementById(`found${chosen}`); if (row) row.scrollIntoView({ block: 'nearest' }) }, [chosen])
   const keys = event => {
@@ -80,8 +81,8 @@ export function Find() {
     event.stopPropagation()
   }
   let number = 0
-  return html`<div class="veil" onClick=${close}><div class="find" role="dialog" aria-label="find anything" onClick=${event => event.stopPropagation()} onKeyDown=${keys}>
-    <input ref=${place} class="search" value=${text} onInput=${event => setText(event.target.value)} placeholder="system, component, entity, 12:1, /path …" role="combobox"
+  return html`<div class="veil" onClick=${close}><div class="find" role="dialog" aria-label=${isPick ? 'choose an entity' : 'find anything'} onClick=${event => event.stopPropagation()} onKeyDown=${keys}>
+    <input ref=${place} class="search" value=${text} onInput=${event => setText(event.target.value)} placeholder=${isPick ? 'name, 12:1, or /path of an entity' : 'system, component, entity, 12:1, /path …'} role="combobox"
       aria-label="find" aria-expanded=${flat.length > 0} aria-controls="found" aria-activedescendant=${flat.length ? `found${chosen}` : undefined} data-test="find" />
     <div id="found" role="listbox" aria-label="what was found">${groups.map(group => html`<div role="group" aria-label=${group.kind}><p class="kind">${group.kind}${group.count > group.list.length ? `, the first ${group.list.length} of ${group.count}` : ''}</p>
       ${group.list.map(one => { const i = number++; return html`<div id=${`found${i}`} role="option" aria-selected=${i === chosen} class=${`node ${i === chosen ? 'chosen' : ''}`} onClick=${() => choose(one)} data-test="found">

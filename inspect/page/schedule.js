@@ -3,8 +3,8 @@
 //
 // The schedule: its phases or its sets as lists that fold, one system in detail, and pictures of passes.
 
-import { useEffect, useState } from 'preact/hooks'
-import { html, useStore, update, state, get, post, show, showLoading, ms, count, many, colour, hasWords, tell, Input, Figures, Filter, Fold, Link, openSystem, openSet, openType, readAccess } from './common.js'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { html, useStore, update, state, get, post, show, showLoading, ms, count, many, colour, hasWords, tell, budgetsOf, setBudget, Input, Figures, Filter, Fold, Link, openSystem, openSet, openType, readAccess } from './common.js'
 
 // ----------------------------------------------------------------------------------------- pictures
 
@@ -50,7 +50,10 @@ function Graph({ passes, edges: all, chosen }) {
     return html`<g class="edge"><title>${text}</title><path d=${`M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 150} ${y2} ${x2 - 4} ${y2}`} marker-end="url(#head)" />
       <text x=${x2 - 8} y=${labelAt(x2 - 8, y2 - 4)} text-anchor="end">${label}</text></g>`
   }))
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="passes and why they wait"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
+  // The chosen system may be far to the right.
+  const frame = useRef()
+  useEffect(() => { const at = home[chosen] !== undefined && place[home[chosen]]; if (at) frame.current.scrollLeft = Math.max(0, at.x - COLUMN) }, [chosen, passes.length])
+  return html`<div class="scroll" ref=${frame} tabindex="0" role="region" aria-label="passes and why they wait"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
     <defs><marker id="head" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L6 3L0 6z" /></marker></defs>
     ${edges}
     ${passes.map(pass => { const p = place[pass.pass]; return html`<g transform=${`translate(${p.x} ${p.y})`}>
@@ -125,8 +128,8 @@ const termText = term => [term.match === 'none' ? 'without' : term.match === 'op
 const termPath = term => term.path === 'row' ? '' : term.path === 'target' ? `of the target in ${term.relation}` : `of the nearest ancestor in ${term.relation}`
 
 function Edges({ list, name, test }) {
-  return html`<div class="scroll"><table data-test=${test}><tbody>${list.map(edge => html`<tr><td><${Link} to=${() => openSystem(edge[name])}>${edge[name]}</${Link}></td><td>${because(edge)}</td>
-    <td class="muted">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'follows from others' }[edge.kept_by]}${edge.by_registration_alone ? '; only by registration' : ''}</td></tr>`)}</tbody></table></div>`
+  return html`<div class="scroll"><table data-test=${test}><tbody>${list.map(edge => html`<tr><td><${Link} to=${() => openSystem(edge[name])}>${edge[name]}</${Link}></td><td class="wrap">${because(edge)}</td>
+    <td class="muted wrap">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'follows from others' }[edge.kept_by]}${edge.by_registration_alone ? '; only by registration' : ''}</td></tr>`)}</tbody></table></div>`
 }
 
 function SystemPanel({ name, facts, stats, direct, where }) {
@@ -140,7 +143,8 @@ function SystemPanel({ name, facts, stats, direct, where }) {
   const terms = each => each.terms.map(term => html`<div>${termText(term)} <${Link} to=${() => component(term.component)}>${term.component}</${Link}> <span class="muted">${termPath(term)}</span></div>`)
   return html`<section class="detail"><h2 data-test="system-name">${name}</h2>
     <p class="row"><label><input type="checkbox" checked=${figures ? figures.enabled : system.enabled} aria-label=${`run ${name}`} onChange=${event => post('system', { name, on: event.target.checked ? 1 : 0 }).then(readAccess)} /> runs</label>
-      ${figures && html`<span class="muted">${ms(figures.time_ns)} ms, ${many(figures.view_count, 'view', 'views')}, ${many(figures.entity_count, 'row', 'rows')}, ${many(figures.command_count, 'command', 'commands')}</span>`}</p>
+      <label>budget <${Input} type="number" min="0" step="0.1" value=${budgetsOf()[name] ?? ''} placeholder="none" aria-label=${`budget of ${name} in ms`} data-test="system-budget" onChange=${event => setBudget(name, event.target.value)} /> ms</label>
+      ${figures && html`<span class=${budgetsOf()[name] !== undefined && figures.time_ns > 1e6 * budgetsOf()[name] ? 'bad' : 'muted'}>${ms(figures.time_ns)} ms, ${many(figures.view_count, 'view', 'views')}, ${many(figures.entity_count, 'row', 'rows')}, ${many(figures.command_count, 'command', 'commands')}</span>`}</p>
     <table class="fields plain"><tbody>
       ${line('phase', where[name] && `${where[name].phase}, pass ${where[name].pass}`)}
       ${line('sets', system.sets.length > 0 && html`<${Names} list=${system.sets} to=${openSet} />`)}

@@ -251,7 +251,9 @@ static void answer_request(quern__inspect_server *server, client *connection)
     if (bytes->size_bytes == 0)
         refuse(server, connection, 503, "{\"error\":\"no memory for the answer\"}");
     else
-        answer(server, connection, request->status, "application/json", bytes->bytes, bytes->size_bytes);
+        answer(server, connection, request->status,
+               request->is_binary ? "application/octet-stream" : "application/json", bytes->bytes,
+               bytes->size_bytes);
 }
 
 /* ------------------------------------------------------------------------------------------- requests */

@@ -244,7 +244,9 @@ if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CH
   mark_as_advanced(QUERN_NODE QUERN_CHROMIUM)
   add_test(NAME inspect_answers COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/inspect/check_answers.py
                                         $<TARGET_FILE:swarm> ${PROJECT_SOURCE_DIR}
-                                        $<TARGET_FILE:quern_inspect_large>)
+                                        $<TARGET_FILE:quern_inspect_large> ${CMAKE_C_COMPILER}
+                                        $<TARGET_FILE:quern_static> ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include
+                                        ${PROJECT_BINARY_DIR}/inspect/include ${PROJECT_BINARY_DIR}/kit/include)
   set(inspect_tests inspect_answers)
   if(QUERN_NODE AND QUERN_CHROMIUM)
     add_test(NAME inspect_page COMMAND ${QUERN_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/inspect/look.mjs $<TARGET_FILE:swarm>

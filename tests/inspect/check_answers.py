@@ -3,9 +3,10 @@
 # Copyright (c) 2026 The Quern authors
 """Checks every answer of the inspector of the demo against docs/inspector.schema.json, and tries the client.
 
-usage: check_answers.py SWARM ROOT [LARGE]
+usage: check_answers.py SWARM ROOT [LARGE COMPILER LIBRARY INCLUDE ...]
 
-LARGE is the program of tests/inspect/large, for answers that the demo does not have.
+LARGE is the program of tests/inspect/large, for answers that the demo does not have. The others build the program of a test
+case that was recorded of it.
 """
 
 import importlib.util
@@ -14,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool,
@@ -62,7 +64,9 @@ def requests(url, client):
     yield post("record", frames=1)
     yield post("capture")
     time.sleep(0.5)
-    for path in ("world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "trace",
+    yield post("record_case", frames=2)
+    time.sleep(0.5)
+    for path in ("case", "statistics", "world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "trace",
                  "forecast", "history", "events", "access"):
         yield get(path)
     waits = [edge["after"] for edges in client.ask(url, "GET", "schedule")["edges"] for edge in edges][-1]
@@ -77,6 +81,8 @@ def requests(url, client):
     yield name, page
     entity = page["entities"][0]["entity"]
     yield post("probe", "probe", entity=entity, path="Position.x")
+    yield post("break", "probe", entity=entity, change="")
+    yield post("resume")
     kind, answer = post("break", "probe", query="Prey", where="Age.seconds < -1")
     yield kind, answer
     time.sleep(0.2)
@@ -125,6 +131,7 @@ def load(root):
 
 def check(url, root):
     client, path, definitions = load(root)
+    check_script(url, path)
     seen = set()
     for name, answer in requests(url, client):
         seen.add(name)
@@ -133,20 +140,106 @@ def check(url, root):
     missing = set(definitions) - seen - {"field", "type", "entry", "edge", "system", "profile", "commands", "error", "sources",
                                          "one_probe", "panel"}
     assert not missing, f"no answer was checked for {missing}"
-
-    def run(*arguments):
-        return subprocess.run([sys.executable, path, url, *arguments], check=True, capture_output=True,
-                              text=True).stdout
-    entity = run("list", "Prey").split()[0]
-    run("set", entity, "Age.seconds", "2.5")
-    assert json.loads(run("get", entity))["values"]["components"]["Age"]["seconds"] >= 2.5
-    lines = run("watch", entity, "Age.seconds", "Position.x", "--count", "3", "--rate", "50").splitlines()
-    assert lines[0] == "frame,Age.seconds,Position.x" and len(lines) == 4, lines
     print(f"{len(seen)} kinds of answers")
 
 
+def shell(url, path):
+    """Returns a function that runs the script and checks its exit code, and one that also reads its JSON."""
+    def run(*arguments, code=0, address=url):
+        done = subprocess.run([sys.executable, path, address, *map(str, arguments)], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == code, f"{arguments}: {done.returncode}, not {code}: {done.stdout}{done.stderr}"
+        assert code == 0 or done.stderr, f"{arguments} fails without a message"
+        return done.stdout
+
+    def read(*arguments):
+        return json.loads(run(*arguments))
+    return run, read
+
+
+def check_script(url, path):
+    """What a person does from a shell, right and wrong."""
+    run, read = shell(url, path)
+    entity = run("list", "Prey").split()[0]
+    run("set", entity, "Age.seconds", "2.5")
+    assert read("get", entity)["values"]["components"]["Age"]["seconds"] >= 2.5
+    lines = run("watch", entity, "Age.seconds", "Position.x", "--count", "3", "--rate", "50").splitlines()
+    assert lines[0] == "frame,Age.seconds,Position.x" and len(lines) == 4, lines
+    lines = run("watch", entity, "Age.seconds", "--count", "2", "--json").splitlines()
+    assert [set(json.loads(line)) for line in lines] == [{"frame", "Age.seconds"}] * 2
+    assert "flock" in read("find", "floc")["systems"]
+    assert read("system", "flock")["declares"]["name"] == "flock"
+    assert read("table", "Prey", "--columns", "Age.seconds", "--limit", "2")["rows"][0]["values"][0]
+    assert run("table", "Prey", "--columns", "Age.seconds", "--csv").startswith("entity,name,Age.seconds")
+    read("pause")
+    before = read("world")["frame"]
+    assert read("step", "3")["frame"] == before + 3 == read("world")["frame"]
+    assert read("compare", before, before + 3)["entries"]
+    read("restore", before + 1)
+    assert read("world")["frame"] == before + 1
+    made = read("create")["entity"]
+    read("add", made, "Hunter")
+    read("name", made, "scout")
+    read("remove", made, "Hunter")
+    read("disable", made)
+    assert not read("get", made)["enabled"]
+    read("enable", made)
+    read("destroy", made)
+    assert read("undo")["undone"] > 5
+    read("switch", "flock", "off")
+    read("switch", "flock", "on")
+    probe = read("break", "--entity", entity, "--change")["probe"]
+    read("resume")
+    assert read("wait", "--timeout", "20")["hits"][0]["probe"] == probe
+    read("unprobe", probe)
+    read("resume")
+    with tempfile.TemporaryDirectory() as folder:
+        assert read("save", f"{folder}/world.archive")["bytes"] == os.path.getsize(f"{folder}/world.archive")
+        run("case", f"{folder}/case", "--frames", "3")
+        assert sorted(os.path.splitext(name)[1] for name in os.listdir(f"{folder}/case")) == [".archive", ".c", ".replay"]
+        read("trace", f"{folder}/trace.json")
+        with open(f"{folder}/trace.json", encoding="utf-8") as file:
+            json.load(file)
+        run("save", f"{folder}/none/world.archive", code=1)
+    assert read("forecast", "--threads", "4")["forecasts"]
+    for command in ("world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "statistics", "history",
+                    "events", "probes"):
+        read(command)
+    read("pause")
+    entity = run("list", "Prey").split()[0]
+    read("matches", entity)
+    read("ask", "GET", "entities", "query=Prey", "limit=1")
+    # Wrong on purpose.
+    run("get", "77777:9", code=1)
+    run("set", entity, "Age.secs", "1", code=1)
+    run("watch", entity, "Age.secs", code=1)
+    run("ask", "GET", "entities", "qery=Prey", code=1)
+    run("ask", "GET", "entities", "Prey", code=2)
+    run("system", "none", code=1)
+    run("restore", "999999999", code=1)
+    run("break", "Age.seconds > 1", code=2)
+    run("break", "--change", "--query", "Prey", code=2)
+    run("none", code=2)
+    run("step", "none", code=2)
+    read("resume")
+    run("wait", "--timeout", "0.2", code=4)
+    run("world", code=2, address="localhost")
+    run("world", code=3, address="http://127.0.0.1:1/token/")
+    run("world", code=1, address=url.rstrip("/")[:-1] + "/")
+
+
 def check_large(url, root):
-    client, _, definitions = load(root)
+    client, path, definitions = load(root)
+    run, read = shell(url, path)
+    made = read("create", "--copy", "0:1")["entity"]
+    read("relate", made, "parent", "0:1")
+    assert [each["entity"] for each in read("children", "0:1")] == [made]
+    read("unrelate", made, "parent")
+    assert read("children", "0:1") == []
+    assert read("panel", "Modules")["value"]
+    read("switch-set", "rail", "off")
+    read("set-resource", "Weather.wind", "3")
+    run("relate", made, "parent", made, code=1)
     world = client.ask(url, "GET", "world")
     for title in world["inspector"]["panels"]:
         for fault in faults(definitions["panel"], client.ask(url, "GET", "panel", title=title), definitions, "panel"):
@@ -154,6 +247,22 @@ def check_large(url, root):
     for name, arguments in (("access", {}), ("table", {"query": "Energy", "sort": "Energy.value", "limit": 1000})):
         for fault in faults(definitions[name], client.ask(url, "GET", name, **arguments), definitions, name):
             raise AssertionError(fault)
+    if not TOOLS:
+        return
+    # A recorded test case, built with what set_up of the program has, runs and agrees.
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, os.path.join(root, "scripts", "quern_inspect.py"), url, "case", folder, "--frames", "5"],
+                       check=True, stdout=subprocess.DEVNULL)
+        source = [name for name in os.listdir(folder) if name.endswith(".c")][0]
+        compiler, library, *includes = TOOLS
+        subprocess.run([compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-DLARGE_WITHOUT_MAIN", *(f"-I{each}" for each in includes), source,
+                        os.path.join(root, "tests", "inspect", "large", "large_program.c"), library, "-o", "case", "-pthread",
+                        "-lm"], check=True, cwd=folder)
+        done = subprocess.run(["./case"], cwd=folder, capture_output=True, text=True, check=True)
+        assert done.stdout == "5 frames ran and agreed\n", done
+
+
+TOOLS = sys.argv[4:]
 
 
 def run_with(command, root, check_of):

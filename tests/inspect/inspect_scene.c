@@ -76,6 +76,21 @@ static void add_entities(inspect_scene *scene, uint32_t count)
     }
 }
 
+void inspect_scene_open_empty(inspect_scene *scene)
+{
+    *scene = (inspect_scene){.frame = 0};
+    must(quern_world_create(NULL, &scene->world));
+    add_types(scene);
+    add_systems(scene);
+}
+
+void inspect_scene_close_empty(inspect_scene *scene)
+{
+    quern_schedule_destroy(scene->schedule);
+    quern_world_destroy(scene->world);
+    *scene = (inspect_scene){.world = NULL};
+}
+
 void inspect_scene_open(inspect_scene *scene, uint32_t count, const quern_allocator *allocator)
 {
     *scene = (inspect_scene){.frame = 0};

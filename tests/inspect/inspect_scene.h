@@ -41,6 +41,9 @@ typedef struct inspect_scene {
 /* Creates the world with `count` bodies besides the tree. allocator NULL: the default allocator, for the inspector. */
 void inspect_scene_open(inspect_scene *scene, uint32_t count, const quern_allocator *allocator);
 void inspect_scene_close(inspect_scene *scene);
+/* The same types and systems, without entities and without an inspector: what loads an archive of the scene. */
+void inspect_scene_open_empty(inspect_scene *scene);
+void inspect_scene_close_empty(inspect_scene *scene);
 
 /* What a program does: an update and, unless paused, a frame. Returns whether a frame was run. */
 bool inspect_scene_turn(inspect_scene *scene);

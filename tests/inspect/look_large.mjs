@@ -5,7 +5,7 @@
 // archetypes and a deep tree: finds, folds, filters, sorts, edits, undoes, watches, stops. With PICTURES, writes a picture
 // of each view to that folder, wide and narrow, light and dark.
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 
@@ -68,12 +68,26 @@ try {
   }
   await page.goto(url)
   await page.waitForSelector('main table tbody tr')
+  check((await page.locator('.figures').first().textContent()).includes('95 %'), 'no percentiles')
   await look('frame')
+  await test('minutes').click()
+  await until('seconds', async () => (await page.locator('.figures').first().textContent()).includes('longest'))
+  await look('minutes')
+  await test('frames').click()
 
   // One search over everything, by keyboard alone.
   await find('spread power', 'spread power', '/')
   await until('the system is shown', async () => (await test('system-name').textContent()) === 'spread power')
   check(await page.locator('tr.chosen').count() === 1, 'the system is not marked in its phase')
+  // A budget of a system marks it in the list of the frame.
+  await test('system-budget').fill('0.0000001')
+  await test('system-budget').press('Tab')
+  await find('sort police', 'sort police')
+  await test('system-budget').fill('0.0000001')
+  await test('system-budget').press('Tab')
+  await test('tab-frame').click()
+  await until('a mark', async () => (await test('over').textContent()).includes('sort police'))
+  await look('budgets')
   await find('sort police', 'sort police')
   await until('the further query of the system', async () => (await page.locator('section.detail').textContent()).includes('query sleepers'))
   await page.keyboard.press('Control+k')
@@ -189,6 +203,27 @@ try {
   await test('create').selectOption({ index: 2 })
   await until('an instance', async () => (await page.locator('input[data-path="Link.note"]').count()) === 1 && (await page.locator('input[data-path="Link.note"]').inputValue()) === 'part of a tree')
 
+  // An editor for each kind of field.
+  await find('branch5', 'branch5')
+  await until('the entity', async () => (await page.locator('section.entity h2').textContent()) === 'branch5')
+  const paint = async () => (await api('GET', 'entity?entity=/' + Array.from({ length: 6 }, (_, i) => `branch${i}`).join('/'))).values.components.Paint
+  await page.locator('input[data-path="Paint.colour"][type=color]').fill('#0000ff')
+  await until('a colour', async () => JSON.stringify((await paint()).colour) === '[0,0,1]')
+  await page.locator('input[data-path="Paint.place[1]"]').fill('7')
+  await page.locator('input[data-path="Paint.place[1]"]').press('Tab')
+  await until('a part of a vector', async () => (await paint()).place[1] === 7)
+  await page.getByLabel('Paint.traits in flags: wet').click()
+  await until('a flag', async () => (await paint()).traits === 7)
+  await page.locator('input[data-path="Paint.spots[1].y"]').fill('9')
+  await page.locator('input[data-path="Paint.spots[1].y"]').press('Tab')
+  await until('an element', async () => (await paint()).spots[1].y === 9)
+  await test('pick').click()
+  await test('find').fill('house 77')
+  await until('an entity to choose', async () => (await test('found').allTextContents()).some(each => each.startsWith('house 77')))
+  await page.keyboard.press('Enter')
+  await until('the chosen entity', async () => (await page.locator('input[data-path="Link.other"]').inputValue()) === '/house 77')
+  await look('editors')
+
   // A field as a curve, and a condition that stops the program.
   await find('0:1', 'house 0')
   await until('the entity', async () => (await page.locator('section.entity h2').textContent()) === 'house 0')
@@ -206,6 +241,13 @@ try {
   await page.keyboard.press('.')
   await until('a stop again', async () => (await test('stopped').textContent()).startsWith('After frame'))
 
+  // A change of the entity stops it, too.
+  await until('no stop', async () => { for (const probe of (await api('GET', 'probes')).probes) await api('POST', `unprobe?probe=${probe.probe}`); return true })
+  await test('change-of').selectOption('Energy.value')
+  await test('break-change').click()
+  await test('step').click()
+  await until('a stop at a change', async () => (await test('stopped').count()) === 1 && /Energy.value of 0:1 changed/.test(await test('stopped').textContent()))
+
   // Comparison with a filter; the panel of the program.
   await test('step').click()
   await test('tab-history').click()
@@ -214,6 +256,18 @@ try {
   await test('filter-changes').fill('changed energy')
   await until('changes of one component', async () => { const list = await page.locator('main table tbody tr td:nth-child(3)').allTextContents(); return list.length > 0 && list.every(each => each === 'Energy') })
   await look('compare')
+  const download = async locator => { const [file] = await Promise.all([page.waitForEvent('download'), locator.click()]); return [file.suggestedFilename(), readFileSync(await file.path())] }
+  const [archiveName, archive] = await download(test('save-archive'))
+  check(/^frame_\d+\.archive$/.test(archiveName) && archive.length > 100000, `${archiveName} has ${archive.length} bytes`)
+  await page.getByLabel('next').fill('3')
+  await page.getByLabel('next').press('Tab')
+  await test('record-case').click()
+  await until('a test case', async () => (await test('case').count()) === 1)
+  const files = []
+  for (const link of await test('case').locator('a').all()) files.push(await download(link))
+  check(files.map(([name]) => name.split('.')[1]).join() === 'archive,replay,c', files.map(([name]) => name).join())
+  check(String(files[2][1]).includes(`#define ARCHIVE "${files[0][0]}"`), 'the program of the case names another archive')
+  await look('saved')
   await test('tab-panels').click()
   await page.waitForSelector('[data-test=panel] tbody tr')
   check(await page.locator('[data-test=panel] button.link').count() === 3, 'systems of modules are no links')

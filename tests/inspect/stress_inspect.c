@@ -33,13 +33,15 @@ static atomic_uint current_frame;
 /* ------------------------------------------------------------------------------------------ requests */
 
 static const char *const gets[] = {
-    "world",  "hash",    "types",    "resources", "archetypes", "prefabs", "entities", "sources", "roots",
-    "entity", "systems", "schedule", "trace",     "forecast",   "history", "delta",    "events",  "watch",
-    "none",   "",        "table",    "table",     "matches",    "access",  "probes",   "panel"};
+    "world",  "hash",   "types",      "resources", "archetypes", "prefabs",      "entities",   "sources",
+    "roots",  "entity", "systems",    "schedule",  "trace",      "forecast",     "history",    "delta",
+    "events", "watch",  "none",       "",          "table",      "table",        "matches",    "access",
+    "probes", "panel",  "statistics", "archive",   "case",       "case_archive", "case_replay"};
 static const char *const posts[] = {
-    "set",     "set_resource", "add",       "remove", "merge",   "enable", "name",    "relate",    "create",
-    "destroy", "system",       "profiling", "record", "capture", "pause",  "resume",  "resume",    "resume",
-    "step",    "restore",      "none",      "undo",   "probe",   "break",  "unprobe", "system_set"};
+    "set",    "set_resource", "add",     "remove",  "merge",      "enable",     "name",
+    "relate", "create",       "destroy", "system",  "profiling",  "record",     "capture",
+    "pause",  "resume",       "resume",  "resume",  "step",       "restore",    "none",
+    "undo",   "probe",        "break",   "unprobe", "system_set", "record_case"};
 static const char *const names[] = {
     "entity",   "path",   "value",   "component", "relation", "target", "name", "query",   "limit",
     "offset",   "cursor", "values",  "after",     "parts",    "from",   "to",   "frame",   "frames",
@@ -76,25 +78,58 @@ static const char *const values[] = {"/arena",
                                      "[1,2]",
                                      ""};
 
+/* Finds the arguments that an end point knows; "" if there is none. */
+static const char *arguments_of(const char *path)
+{
+    const quern__inspect_route *const tables[] = {quern__inspect_world_routes,  quern__inspect_frame_routes,
+                                                  quern__inspect_system_routes, quern__inspect_table_routes,
+                                                  quern__inspect_probe_routes,  quern__inspect_case_routes};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
+            if (strcmp(route->path, path) == 0) return route->arguments;
+    return "";
+}
+
+/* Draws one of the words of a text, of at most `room` - 1 bytes. */
+static void draw_word(random_source *random, const char *words, char *word, size_t room)
+{
+    uint32_t count = words[0] != '\0';
+    for (const char *at = words; *at != '\0'; at++)
+        count += *at == ' ';
+    word[0] = '\0';
+    if (count == 0) return;
+    for (uint32_t skip = random_below(random, count); skip > 0; skip--)
+        words += strcspn(words, " ") + 1;
+    snprintf(word, room, "%.*s", (int)strcspn(words, " "), words);
+}
+
 #define PICK(random, list) (list)[random_below((random), sizeof(list) / sizeof((list)[0]))]
 
-static size_t draw_arguments(random_source *random, char *text, size_t room)
+/* Most arguments are some that the end point knows. */
+static size_t draw_arguments(random_source *random, const char *path, char *text, size_t room)
 {
     size_t size = 0;
+    char known[32];
     text[0] = '\0';
-    for (uint32_t i = random_below(random, 5); i > 0 && size + 128 < room; i--)
+    for (uint32_t i = random_below(random, 5); i > 0 && size + 128 < room; i--) {
+        draw_word(random, arguments_of(path), known, sizeof known);
         size += (size_t)snprintf(text + size, room - size, "%s%s=%s", size > 0 ? "&" : "",
-                                 PICK(random, names), PICK(random, values));
+                                 known[0] == '\0' || random_chance(random, 5) ? PICK(random, names) : known,
+                                 PICK(random, values));
+    }
     return size;
 }
 
 /* A delta and a restore need frames that are kept. Some of these are too old. */
-static void draw_frames(random_source *random, char *text, size_t room)
+static void draw_frames(random_source *random, const char *path, char *text, size_t room)
 {
     /* Relaxed: it may be an older number. */
     const unsigned newest = atomic_load_explicit(&current_frame, memory_order_relaxed);
     const unsigned frame = newest - random_below(random, newest < 36 ? newest + 1 : 36);
-    snprintf(text, room, "from=%u&to=%u&frame=%u&limit=500", frame, frame + random_below(random, 8), frame);
+    if (strcmp(path, "restore") == 0)
+        snprintf(text, room, "frame=%u", frame);
+    else
+        snprintf(text, room, "from=%u&to=%u&limit=500", frame, frame + random_below(random, 8));
 }
 
 /* Arguments that some of the end points understand as a whole. */
@@ -115,9 +150,10 @@ static size_t draw_request(random_source *random, char *text, size_t room)
     char arguments[512];
     const bool is_post = random_chance(random, 40);
     const char *path = is_post ? PICK(random, posts) : PICK(random, gets);
-    draw_arguments(random, arguments, sizeof arguments);
-    if (random_chance(random, 30)) draw_frames(random, arguments, sizeof arguments);
-    if (random_chance(random, 30)) snprintf(arguments, sizeof arguments, "%s", PICK(random, wholes));
+    draw_arguments(random, path, arguments, sizeof arguments);
+    if (strcmp(path, "delta") == 0 || strcmp(path, "restore") == 0)
+        draw_frames(random, path, arguments, sizeof arguments);
+    if (random_chance(random, 10)) snprintf(arguments, sizeof arguments, "%s", PICK(random, wholes));
     uint32_t body_bytes = is_post && random_chance(random, 30) ? random_below(random, 3000) : 0;
     if (random_chance(random, 1)) body_bytes = 60000 + random_below(random, 8000);
     size_t size = (size_t)snprintf(
@@ -183,7 +219,7 @@ static void talk_frames(random_source *random, int file, char *text)
     count_answers(text, 8);
     for (uint32_t rounds = 1 + random_below(random, 12); rounds > 0; rounds--) {
         const unsigned char first = PICK(random, firsts);
-        size_t size = draw_arguments(random, text, 512);
+        size_t size = draw_arguments(random, "watch", text, 512);
         if (first != 0x81 && size > 125) size = 125;
         if (random_chance(random, 5)) size = random_below(random, 9000);
         inspect_client_send_frame(file, first, text, size);

@@ -80,6 +80,42 @@ static void serve_thread(void *(*client)(void *), const quern_allocator *allocat
     assert_valid(scene.world);
 }
 
+/* What a program with spare time between its frames calls instead of sleeping. */
+Test(inspect_server, answers_while_the_program_waits)
+{
+    static const char *const requests[] = {"GET /" TOKEN "/api/types",
+                                           "POST /" TOKEN "/api/restore?frame=1",
+                                           "POST /" TOKEN "/api/resume", "POST /" TOKEN "/api/pause"};
+    char text[8192];
+    inspect_scene_open(&scene, 50, NULL);
+    uint64_t frame = 7;
+    quern_inspector_wait(NULL, &frame, 1000);
+    quern_inspector_wait(scene.inspector, &frame, 1000); /* no server */
+    cr_assert_eq(frame, 7u);
+    must(quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = TOKEN}));
+    cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/" TOKEN "/", &port), 1);
+    for (uint32_t i = 0; i < 4; i++)
+        inspect_scene_turn(&scene);
+    frame = scene.frame;
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        const int file = inspect_client_connect(port, 0);
+        snprintf(text, sizeof text,
+                 "%s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                 requests[i], port);
+        inspect_client_send(file, text, strlen(text));
+        /* No update runs: the answer is of the wait alone. Other work of the machine may delay the server. */
+        for (uint32_t k = 0; k < 100 && scene.inspector->request_count == i; k++)
+            quern_inspector_wait(scene.inspector, &frame, 50000000);
+        inspect_client_receive(file, text, sizeof text, NULL);
+        cr_assert_eq(strncmp(text, "HTTP/1.1 200", 12), 0, "%s: %.200s", requests[i], text);
+        cr_assert_eq(frame, i == 0 ? 4u : 1u, "%s", requests[i]);
+        close(file);
+    }
+    cr_assert_not(quern_inspector_update(scene.inspector, &frame));
+    cr_assert_eq(frame, 1u);
+    inspect_scene_close(&scene);
+}
+
 static void *finish(void)
 {
     atomic_store_explicit(&is_finished, true,

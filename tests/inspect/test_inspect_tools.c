@@ -7,12 +7,13 @@
 #include "tests/support/setup.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What helps in large programs: which systems match an entity, tables, curves, conditions that stop the program, undo, and
- * panels. */
+/* What helps in large programs: which systems match an entity, tables, curves, conditions that stop the program, undo,
+ * panels, statistics over minutes, archives and test cases. */
 
 static inspect_scene scene;
 
@@ -235,6 +236,44 @@ Test(inspect_tools, says_which_systems_match)
     refuse("GET", "matches", "entity=77:7", 404);
 }
 
+static uint32_t seen_count;
+
+static void see(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    seen_count += view->count;
+}
+
+/* A reaction gets rows in which a component is disabled, too; a system does not. */
+Test(inspect_tools, says_that_reactions_match_disabled_components)
+{
+    quern_component shield;
+    inspect_scene_open(&scene, 0, NULL);
+    const quern_component_def def = {
+        .name = "Shield", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true};
+    must(quern_component_register(scene.world, &def, &shield));
+    must(quern_entity_add(scene.world, scene.child, shield, NULL));
+    must(quern_entity_set_component_enabled(scene.world, scene.child, shield, false));
+    seen_count = 0;
+    quern_system_def system = {.name = "reaction",
+                               .run = see,
+                               .flags = QUERN_SYSTEM_SERIAL,
+                               .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_PRESENT,
+                               .terms = {quern_term_read(shield)}};
+    must(quern_schedule_add_system(scene.schedule, &system, NULL));
+    system = (quern_system_def){.name = "system", .run = idle, .terms = {quern_term_read(shield)}};
+    must(quern_schedule_add_system(scene.schedule, &system, NULL));
+    run_frames(1);
+    cr_assert_eq(seen_count, 1u);
+    cJSON *json = get("matches", "entity=/arena/gun");
+    cr_assert(cJSON_IsTrue(member(named(member(json, "systems"), "system", "reaction"), "matches")));
+    const cJSON *other = named(member(json, "systems"), "system", "system");
+    cr_assert(cJSON_IsFalse(member(other, "matches")));
+    cr_assert_str_eq(member(cJSON_GetArrayItem(member(other, "failed"), 0), "reason")->valuestring,
+                     "it is disabled");
+    cJSON_Delete(json);
+}
+
 /* -------------------------------------------------------------------------------------------- tables */
 
 static void expect_rows(const char *arguments, double found_count, double count, int row_count)
@@ -355,7 +394,7 @@ static int compare_reals(const void *a, const void *b)
 Test(inspect_tools, sorts_as_a_simple_sort)
 {
     random_source random = {3};
-    for (uint32_t round = 0; round < 20; round++) {
+    for (uint32_t round = 0; round < 40; round++) {
         const uint32_t count = random_below(&random, round % 4 == 0 ? 5000 : 20);
         double *expected = calloc(count + 1, sizeof *expected);
         inspect_scene_open(&scene, count, NULL);
@@ -375,10 +414,13 @@ Test(inspect_tools, sorts_as_a_simple_sort)
         quern_query_destroy(query);
         qsort(expected, seen, sizeof *expected, compare_reals);
         const bool is_descending = round % 2 == 1;
-        const uint32_t offset = random_below(&random, seen);
+        /* A part that ends among the first thousand rows is found in another way. */
+        const uint32_t offset = random_below(&random, round % 8 == 4 && seen > 900 ? 900 : seen),
+                       limit = round % 3 == 0 ? 1000 : 100;
         char arguments[160];
         snprintf(arguments, sizeof arguments,
-                 "query=Body&sort=Body.x&columns=Body.x&descending=%d&offset=%u", is_descending, offset);
+                 "query=Body&sort=Body.x&columns=Body.x&descending=%d&offset=%u&limit=%u", is_descending,
+                 offset, limit);
         const quern__inspect_parts parts = {.method = "GET", .path = "table", .arguments = arguments};
         quern__inspect_request *request = quern__inspect_request_create(&scene.inspector->exchange, &parts);
         cr_assert(quern__inspect_request_queue(&scene.inspector->exchange, request));
@@ -387,13 +429,23 @@ Test(inspect_tools, sorts_as_a_simple_sort)
         cJSON *json = cJSON_ParseWithLength(request->answer.bytes, request->answer.size_bytes);
         const cJSON *row;
         uint32_t i = offset;
+        double last = NAN;
+        uint32_t last_index = 0;
         cJSON_ArrayForEach(row, member(json, "rows"))
         {
             const double value = atof(cJSON_GetArrayItem(member(row, "values"), 0)->valuestring);
             cr_assert_eq(value, expected[is_descending ? seen - 1 - i : i], "row %u of %u", i, seen);
+            /* Equal values keep the order of the query: here that of the slots, but for the one with another archetype. */
+            const quern_entity entity = entity_of(member(row, "entity"));
+            cr_assert(value != last || quern_entity_index(entity) > last_index ||
+                          quern_entity_has(scene.world, entity, scene.marker) ||
+                          last_index == quern_entity_index(scene.child),
+                      "row %u of %u", i, seen);
+            last = value;
+            last_index = quern_entity_index(entity);
             i++;
         }
-        cr_assert_eq(i - offset, seen - offset < 100 ? seen - offset : 100);
+        cr_assert_eq(i - offset, seen - offset < limit ? seen - offset : limit);
         cJSON_Delete(json);
         quern__inspect_request_leave(&scene.inspector->exchange, request);
         free(expected);
@@ -521,6 +573,55 @@ Test(inspect_tools, stops_for_any_entity_of_a_query)
     refuse("POST", "break", "entity=/arena", 400);
 }
 
+Test(inspect_tools, stops_when_an_entity_changes)
+{
+    char arguments[160];
+    inspect_scene_open(&scene, 2, NULL);
+    must(quern_schedule_set_system_enabled(
+        scene.schedule, quern_schedule_find_system(scene.schedule, "move \"bodies\""), false));
+    must(quern_schedule_set_system_enabled(scene.schedule,
+                                           quern_schedule_find_system(scene.schedule, "bump"), false));
+    cJSON_Delete(post("break", about(arguments, scene.child, "&change=")));
+    refuse("POST", "break", "entity=/arena/gun&change=Body.none", 404);
+    refuse("POST", "break", "entity=/arena/gun&change=&where=Body.x<3", 400);
+    refuse("POST", "break", "change=Body.x", 400);
+    run_frames(3); /* nothing changes */
+    /* A value, a component, its name, its parent, its state, and its end. */
+    for (uint32_t i = 0; i < 6; i++) {
+        if (i == 0)
+            must(quern_entity_set(scene.world, scene.child, scene.body, &(Body){.x = 9}));
+        else if (i == 1)
+            must(quern_entity_remove(scene.world, scene.child, scene.marker));
+        else if (i == 2)
+            must(quern_entity_set_name(scene.world, scene.child, "cannon"));
+        else if (i == 3)
+            must(quern_entity_unrelate(scene.world, scene.child, scene.parent));
+        else if (i == 4)
+            must(quern_entity_set_enabled(scene.world, scene.child, false));
+        else
+            must(quern_entity_destroy(scene.world, scene.child));
+        /* The change came after the last frame, so it counts as part of it. */
+        cr_assert_not(inspect_scene_turn(&scene), "change %u", i);
+        cJSON *json = get("probes", NULL);
+        const cJSON *probe = cJSON_GetArrayItem(member(json, "probes"), 0);
+        cr_assert(cJSON_IsTrue(member(probe, "change")));
+        cr_assert_eq(member(probe, "hit_frame")->valuedouble, (double)scene.frame - 1);
+        cJSON_Delete(json);
+        cJSON_Delete(post("resume", ""));
+        cr_assert(inspect_scene_turn(&scene) && inspect_scene_turn(&scene), "again after change %u", i);
+    }
+}
+
+Test(inspect_tools, stops_when_a_field_changes)
+{
+    inspect_scene_open(&scene, 2, NULL);
+    cJSON_Delete(post("break", "entity=/arena/gun&change=Body.level"));
+    run_frames(1); /* "bump" sets the level to 0; the other field changes in each frame */
+    cr_assert_not(inspect_scene_turn(&scene));
+    cJSON_Delete(post("resume", ""));
+    run_frames(5);
+}
+
 /* A type that gets another layout, or loses the field, is read as it is now. */
 Test(inspect_tools, reads_a_type_that_is_redefined)
 {
@@ -546,6 +647,39 @@ Test(inspect_tools, reads_a_type_that_is_redefined)
     const cJSON *values = member(cJSON_GetArrayItem(member(json, "probes"), 0), "values");
     cr_assert_eq(cJSON_GetArrayItem(values, cJSON_GetArraySize(values) - 1)->valuedouble, 0);
     cJSON_Delete(json);
+}
+
+/* A comparison that is being written does not keep the program from redefining a type; it ends. */
+Test(inspect_tools, ends_a_comparison_when_a_type_is_redefined)
+{
+    quern_component shape;
+    const quern_component_def small = {.name = "Shape",
+                                       .size_bytes = 4,
+                                       .alignment_bytes = 4,
+                                       .fields = {{.name = "size", .type = QUERN_FIELD_F32}}},
+                              large = {.name = "Shape",
+                                       .size_bytes = 8,
+                                       .alignment_bytes = 8,
+                                       .fields = {{.name = "size", .type = QUERN_FIELD_F64}}};
+    inspect_scene_open(&scene, 60, NULL);
+    must(quern_component_register(scene.world, &small, &shape));
+    must(quern_entity_add(scene.world, scene.child, shape, NULL));
+    run_frames(4);
+    quern__inspect_answer *answers[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        answers[i] = quern__inspect_answer_create(scene.inspector);
+        quern__inspect_answer_open(answers[i], "GET", "delta", "from=1&to=3");
+        quern__inspect_answer_begin(answers[i]);
+        quern__inspect_answer_step(answers[i]);
+        cr_assert_not(answers[i]->is_done);
+    }
+    must(quern_component_redefine(scene.world, shape, &large, NULL, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        quern__inspect_answer_step(answers[i]);
+        cr_assert(answers[i]->is_done);
+        cr_assert_eq(answers[i]->status, 409u);
+        quern__inspect_answer_destroy(answers[i]);
+    }
 }
 
 /* --------------------------------------------------------------------------------------------- edits */
@@ -737,6 +871,189 @@ Test(inspect_tools, shows_panels)
     must_refuse(INVALID_ARGUMENT, scene.world, quern_inspector_create(&def, &other));
 }
 
+Test(inspect_tools, mends_the_text_of_panels)
+{
+    /* A character that the panel cut before the closing quote, a byte that is no UTF-8, and an embedded surrogate. */
+    char text[] = "{\"module\":\"\xC3\xA4rger\xE2\x82\",\"error\":\"\xFF\",\"note\":\"\xE2\x82\xAC\"}";
+    inspect_scene_open(&scene, 0, NULL);
+    scene.inspector->def.panels[0] = (quern_inspect_panel){"Modules", write_panel, text};
+    cJSON *json = get("panel", "title=Modules");
+    const cJSON *value = member(json, "value");
+    cr_assert_str_eq(member(value, "module")->valuestring, "\xC3\xA4rger");
+    cr_assert_str_eq(member(value, "error")->valuestring, "?");
+    cr_assert_str_eq(member(value, "note")->valuestring, "\xE2\x82\xAC");
+    cJSON_Delete(json);
+}
+
+/* ----------------------------------------------------------------------------------------- statistics */
+
+Test(inspect_tools, sums_frames_up_by_seconds)
+{
+    inspect_scene_open(&scene, 3, NULL);
+    run_frames(4); /* nothing watches: not counted */
+    cJSON_Delete(post("probe", "entity=/arena/gun&path=Body.x"));
+    run_frames(5);
+    inspect_scene_turn(&scene); /* reads the last frame */
+    /* The clock may have begun another second: the sums count. */
+    cJSON *json = get("statistics", NULL);
+    const cJSON *second;
+    double frames = 0, commands = 0;
+    cJSON_ArrayForEach(second, member(json, "seconds"))
+    {
+        frames += cJSON_GetArrayItem(second, 2)->valuedouble;
+        commands += cJSON_GetArrayItem(second, 7)->valuedouble;
+        cr_assert_geq(cJSON_GetArrayItem(second, 4)->valuedouble,
+                      cJSON_GetArrayItem(second, 3)->valuedouble);
+    }
+    cr_assert_eq(frames, 5);
+    cr_assert_eq(commands, 5); /* one by "bump" in each frame */
+    cJSON_Delete(json);
+    /* A ring that has gone around holds the newest seconds, in order. */
+    scene.inspector->second_count = QUERN__INSPECT_SECONDS + 7;
+    for (uint64_t i = 0; i < QUERN__INSPECT_SECONDS; i++)
+        scene.inspector->seconds[(i + 7) % QUERN__INSPECT_SECONDS] =
+            (quern__inspect_second){.second = i + 7, .frame_count = 1};
+    json = get("statistics", NULL);
+    cr_assert_eq(cJSON_GetArraySize(member(json, "seconds")), QUERN__INSPECT_SECONDS);
+    cJSON_Delete(json);
+    json = get("statistics", "limit=2");
+    cr_assert_eq(cJSON_GetArraySize(member(json, "seconds")), 2);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(cJSON_GetArrayItem(cJSON_GetArrayItem(member(json, "seconds"), i), 0)->valuedouble,
+                     QUERN__INSPECT_SECONDS + 5 + i);
+    cJSON_Delete(json);
+    refuse("GET", "statistics", "limit=601", 400);
+}
+
+/* ----------------------------------------------------------------------------------------- test cases */
+
+/* Loads an archive into a world without entities, and runs a recording there. */
+static quern_result run_case(const quern_byte_buffer *archive, const quern_byte_buffer *replay,
+                             quern_replay_report *report)
+{
+    inspect_scene other;
+    inspect_scene_open_empty(&other);
+    must(quern_world_load(other.world, quern_source_bytes(archive->bytes, archive->size_bytes),
+                          &(quern_load_def){.schedules = {other.schedule}}, NULL));
+    const quern_result result = quern_replay_run(
+        other.schedule, NULL, quern_source_bytes(replay->bytes, replay->size_bytes), NULL, report);
+    inspect_scene_close_empty(&other);
+    return result;
+}
+
+static void get_bytes(const char *path, quern_byte_buffer *bytes)
+{
+    uint32_t status;
+    const quern_inspect_call call = {.method = "GET", .path = path};
+    must(quern_inspect_request(scene.inspector, &call, quern_sink_bytes(bytes), &status));
+    cr_assert_eq(status, 200, "%s: %u", path, status);
+}
+
+Test(inspect_tools, records_frames_as_a_test_case)
+{
+    quern_byte_buffer archive = {.bytes = NULL}, replay = {.bytes = NULL};
+    quern_replay_report report;
+    inspect_scene_open(&scene, 40, NULL);
+    run_frames(7);
+    refuse("GET", "case", NULL, 404);
+    refuse("GET", "case_archive", NULL, 404);
+    refuse("POST", "record_case", "frames=0", 400);
+    refuse("POST", "record_case", "frames=3601", 400);
+    cJSON_Delete(post("record_case", "frames=5"));
+    run_frames(2);
+    refuse("GET", "case_replay", NULL, 409);
+    run_frames(6);
+    cJSON *json = get("case", NULL);
+    cr_assert_str_eq(member(json, "name")->valuestring, "frame_7");
+    cr_assert_eq(member(json, "recorded_count")->valuedouble, 5);
+    cr_assert(cJSON_IsFalse(member(json, "recording")));
+    cr_assert(cJSON_IsNull(member(json, "fault")));
+    cr_assert(strstr(member(json, "source")->valuestring, "frame_7.archive") != NULL);
+    get_bytes("case_archive", &archive);
+    get_bytes("case_replay", &replay);
+    cr_assert_eq(member(json, "archive_bytes")->valuedouble, (double)archive.size_bytes);
+    cr_assert_eq(member(json, "replay_bytes")->valuedouble, (double)replay.size_bytes);
+    cJSON_Delete(json);
+    must(run_case(&archive, &replay, &report));
+    cr_assert_eq(report.frame_count, 5u);
+    quern_byte_buffer_release(&archive);
+    quern_byte_buffer_release(&replay);
+}
+
+Test(inspect_tools, ends_a_test_case_whose_world_changes)
+{
+    static const char *const changes[][2] = {{"set", "entity=/arena/gun&path=Body.x&value=3"},
+                                             {"restore", "frame=3"},
+                                             {"system", "name=bump&on=0"},
+                                             {"create", ""}};
+    inspect_scene_open(&scene, 4, NULL);
+    run_frames(6);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        cJSON_Delete(post("record_case", "frames=50"));
+        run_frames(1);
+        /* An edit that fails changes nothing. */
+        refuse("POST", "set", "entity=/arena/gun&path=Body.none&value=3", 400);
+        cJSON *json = get("case", NULL);
+        cr_assert(cJSON_IsTrue(member(json, "recording")));
+        cJSON_Delete(json);
+        cJSON_Delete(post(changes[i][0], changes[i][1]));
+        json = get("case", NULL);
+        cr_assert(cJSON_IsFalse(member(json, "recording")));
+        cr_assert(strstr(member(json, "fault")->valuestring, changes[i][0]) != NULL, "%s",
+                  member(json, "fault")->valuestring);
+        cr_assert_eq(member(json, "recorded_count")->valuedouble, 1);
+        cJSON_Delete(json);
+        cJSON_Delete(post("resume", ""));
+    }
+    /* So does a restore by the program itself. */
+    cJSON_Delete(post("record_case", "frames=50"));
+    run_frames(1);
+    must(quern_history_restore(scene.history, scene.frame - 1, NULL));
+    run_frames(2);
+    cJSON *json = get("case", NULL);
+    cr_assert(strstr(member(json, "fault")->valuestring, "restore") != NULL);
+    cJSON_Delete(json);
+}
+
+static void forget(void *values, uint32_t count, void *user_data)
+{
+    (void)values;
+    (void)count;
+    (void)user_data;
+}
+
+Test(inspect_tools, saves_a_frame_as_an_archive)
+{
+    quern_byte_buffer archive = {.bytes = NULL};
+    inspect_scene other;
+    uint32_t status;
+    inspect_scene_open(&scene, 40, NULL);
+    run_frames(9);
+    cJSON_Delete(post("pause", ""));
+    cJSON_Delete(post("restore", "frame=4"));
+    get_bytes("archive", &archive);
+    inspect_scene_open_empty(&other);
+    must(quern_world_load(other.world, quern_source_bytes(archive.bytes, archive.size_bytes),
+                          &(quern_load_def){.schedules = {other.schedule}}, NULL));
+    cr_assert_eq(quern_world_hash(other.world), quern_world_hash(scene.world));
+    inspect_scene_close_empty(&other);
+    refuse("GET", "archive", "leave_out=None", 404);
+    const quern_inspect_call call = {.method = "GET", .path = "archive", .arguments = "leave_out=Body"};
+    const size_t whole_bytes = archive.size_bytes;
+    archive.size_bytes = 0;
+    must(quern_inspect_request(scene.inspector, &call, quern_sink_bytes(&archive), &status));
+    cr_assert(status == 200 && archive.size_bytes < whole_bytes);
+    quern_byte_buffer_release(&archive);
+    /* A world that cannot be saved says why, as JSON. */
+    const quern_component_def owner = {
+        .name = "Owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget}};
+    quern_component component;
+    must(quern_component_register(scene.world, &owner, &component));
+    must(quern_entity_add(scene.world, scene.child, component, NULL));
+    refuse("GET", "archive", NULL, 400);
+    refuse("POST", "record_case", NULL, 400);
+}
+
 /* ------------------------------------------------------------------------------------------- memory */
 
 Test(inspect_tools, survives_exhausted_memory)
@@ -746,11 +1063,17 @@ Test(inspect_tools, survives_exhausted_memory)
         {"matches", "entity=/arena/gun"},
         {"table", "query=Body&sort=Body.x&where=Body.x>3&columns=Body.x"},
         {"probes", NULL},
+        {"statistics", NULL},
+        {"archive", NULL},
+        {"case", NULL},
+        {"case_archive", NULL},
     };
     failing_allocator *failing = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(failing);
     inspect_scene_open(&scene, 200, &allocator);
     run_frames(1);
+    cJSON_Delete(post("record_case", "frames=1"));
+    run_frames(2);
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         uint32_t failures = 0;
         for (bool has_failed = true; has_failed; failures += has_failed) {
@@ -769,6 +1092,52 @@ Test(inspect_tools, survives_exhausted_memory)
         }
         cr_assert(failures > 0);
     }
+    inspect_scene_close(&scene);
+    failing_allocator_close(failing);
+}
+
+Test(inspect_tools, keeps_no_test_case_without_memory)
+{
+    failing_allocator *failing = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(failing);
+    uint32_t failures = 0, status = 0;
+    inspect_scene_open(&scene, 20, &allocator);
+    run_frames(1);
+    for (bool has_failed = true; has_failed; failures += has_failed) {
+        const uint64_t failed = failing_allocator_failed_count(failing);
+        const quern_inspect_call call = {.method = "POST", .path = "record_case", .arguments = "frames=2"};
+        quern_text_buffer none = {NULL, 0, 0};
+        failing_allocator_fail_at(failing, 1 + failures);
+        const quern_result result =
+            quern_inspect_request(scene.inspector, &call, quern_sink_text(&none), &status);
+        has_failed = failing_allocator_failed_count(failing) > failed;
+        cr_assert(has_failed ? result == QUERN_ERROR_OUT_OF_MEMORY || status != 200
+                             : result == QUERN_OK && status == 200,
+                  "%s, status %u", quern_result_string(result), status);
+        /* A case whose answer failed may have begun. */
+        cr_assert(scene.inspector->kept_case.recorder == NULL || !has_failed || result != QUERN_OK ||
+                  status == 503);
+    }
+    cr_assert_gt(failures, 2u);
+    failing_allocator_fail_at(failing, 0);
+    run_frames(3);
+    cJSON *json = get("case", NULL);
+    cr_assert(cJSON_IsNull(member(json, "fault")));
+    cJSON_Delete(json);
+    /* A frame that cannot be recorded runs, and the case says why it ended. */
+    cJSON_Delete(post("record_case", "frames=30"));
+    run_frames(1);
+    const uint64_t failed = failing_allocator_failed_count(failing);
+    for (uint32_t i = 0; i < 20 && failing_allocator_failed_count(failing) == failed; i++) {
+        failing_allocator_fail_at(failing, 1);
+        run_frames(1);
+    }
+    cr_assert_gt(failing_allocator_failed_count(failing), failed);
+    run_frames(30);
+    json = get("case", NULL);
+    cr_assert(cJSON_IsFalse(member(json, "recording")));
+    cr_assert(cJSON_IsString(member(json, "fault")));
+    cJSON_Delete(json);
     inspect_scene_close(&scene);
     failing_allocator_close(failing);
 }

@@ -656,6 +656,47 @@ Test(redefine_layout, deltas_of_a_history_refuse_it)
     quern_history_destroy(history);
 }
 
+typedef struct comparing_tool {
+    quern_world_user user;
+    quern_delta *delta;
+} comparing_tool;
+
+static void release_delta(quern_world_user *user)
+{
+    comparing_tool *tool = (comparing_tool *)user; /* its first member */
+    quern_delta_destroy(tool->delta);
+    tool->delta = NULL;
+}
+
+Test(redefine_layout, tools_that_release_their_deltas_do_not_refuse_it)
+{
+    quern_history *history;
+    quern_delta *foreign;
+    comparing_tool tool = {.user = {.name = "the tool", .release_deltas = release_delta}};
+    setup_entity_with(world, &unit, 1);
+    must(quern_history_create(world, NULL, &history));
+    must(quern_history_save(history, 1, NULL));
+    must(quern_history_save(history, 2, NULL));
+    must(quern_world_add_user(world, &tool.user));
+    must(quern_delta_create(history, 1, 2, &tool.delta));
+    must(quern_delta_create(history, 1, 2, &foreign));
+    quern_component_def def = old_def();
+    def.fields[0].unit = "m"; /* the layout stays, and so does the delta */
+    must(quern_component_redefine(world, unit, &def, NULL, NULL));
+    cr_assert(tool.delta != NULL);
+    def = new_def();
+    must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, unit, &def, &renamed, NULL));
+    cr_assert(tool.delta == NULL);
+    quern_delta_destroy(foreign);
+    must(quern_delta_create(history, 1, 2, &tool.delta));
+    captured_reports reports;
+    capture_reports(&reports);
+    must(quern_component_redefine(world, unit, &def, &renamed, NULL));
+    cr_assert(tool.delta == NULL);
+    quern_world_remove_user(world, &tool.user);
+    quern_history_destroy(history);
+}
+
 static void count_changed(quern_query *query, uint32_t *out_count)
 {
     quern_query_iterator iterator = quern_query_iterate(query);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* A program of the size of a large game, for the page of the inspector: 200 systems in five phases and twenty sets, 1,000
- * archetypes, 100,000 entities, and a tree that is 1,000 deep. usage: large_program [entities] */
+ * archetypes, 100,000 entities, and a tree that is 1,000 deep. usage: large_program [entities]. Without main, it has what the
+ * program of a recorded test case needs: set_up. */
 #include "inspect/inspect.h"
 
 #include <quern/quern.h>
@@ -40,6 +41,17 @@ typedef struct Link {
     char note[16];
 } Link;
 
+typedef struct Spot {
+    int32_t x, y;
+} Spot;
+
+/* One field for each editor of the page. */
+typedef struct Paint {
+    float colour[3], place[3];
+    uint32_t traits;
+    QUERN_LIST(Spot) spots;
+} Paint;
+
 typedef struct Weather {
     float wind;
     int32_t season;
@@ -55,18 +67,10 @@ typedef struct Program {
     quern_schedule *schedule;
     quern_history *history;
     quern_trace *trace;
-    quern_component position, energy, link, asleep, parts[PARTS];
+    quern_component position, energy, link, asleep, paint, parts[PARTS];
     quern_resource weather;
     quern_event tired;
 } Program;
-
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
 
 static void must(quern_result result)
 {
@@ -87,6 +91,13 @@ static void add_types(Program *program)
     const quern_component_def link = {QUERN_TYPE(Link),
                                       .fields = {QUERN_FIELD(Link, other), QUERN_TEXT(Link, note)}};
     must(quern_component_register(program->world, &link, &program->link));
+    static const quern_named_value traits[] = {{"glossy", 1}, {"wet", 2}, {"old", 4}, {NULL, 0}};
+    const quern_component_def paint = {
+        QUERN_TYPE(Paint),
+        .fields = {QUERN_FIELD_WITH(Paint, colour, .unit = "rgb"), QUERN_FIELD(Paint, place),
+                   QUERN_FIELD_WITH(Paint, traits, .unit = "flags", .values = traits),
+                   QUERN_LIST_FIELD(Paint, spots, Spot, x, y)}};
+    must(quern_component_register(program->world, &paint, &program->paint));
     must(quern_component_register(program->world, &(quern_component_def){.name = "Asleep"},
                                   &program->asleep));
     for (uint32_t i = 0; i < PARTS; i++) {
@@ -192,6 +203,29 @@ static void add_systems(Program *program)
     must(quern_schedule_compile(program->schedule));
 }
 
+/* For the program of a test case. */
+quern_result set_up(quern_world *world, quern_schedule **out_schedule);
+
+quern_result set_up(quern_world *world, quern_schedule **out_schedule)
+{
+    static Program program;
+    program.world = world;
+    add_types(&program);
+    add_systems(&program);
+    *out_schedule = program.schedule;
+    return QUERN_OK;
+}
+
+#ifndef LARGE_WITHOUT_MAIN
+static void add_paint(Program *program, quern_entity entity)
+{
+    Paint paint = {.colour = {1, 0.5f, 0}, .place = {1, 2, 3}, .traits = 5};
+    must(QUERN_LIST_PUSH(&paint.spots, Spot, {.x = 1, .y = 2}));
+    must(QUERN_LIST_PUSH(&paint.spots, Spot, {.x = 3, .y = 4}));
+    must(quern_entity_add(program->world, entity, program->paint, &paint));
+    quern_list_free(&paint.spots.list);
+}
+
 /* Each archetype has Position, Energy, and two parts. */
 static void add_entities(Program *program, uint32_t count)
 {
@@ -222,6 +256,7 @@ static void add_entities(Program *program, uint32_t count)
         must(quern_entity_add(program->world, entity, program->link, &link));
         if (!quern_entity_is_null(above)) must(quern_entity_relate(program->world, entity, parent, above));
         must(quern_entity_set_name(program->world, entity, name));
+        if (i == 5) add_paint(program, entity);
         above = entity;
     }
     quern_prefab prefab;
@@ -241,13 +276,21 @@ static quern_result write_modules(void *user_data, quern_sink sink)
     return sink.write(sink.user_data, text, sizeof text - 1) ? QUERN_OK : QUERN_ERROR_IO;
 }
 
-static void pace(const struct timespec *begin)
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+static void pace(quern_inspector *inspector, uint64_t *frame, const struct timespec *begin)
 {
     enum { FRAME_NS = 1000000000 / 60 };
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const long spent_ns = (now.tv_sec - begin->tv_sec) * 1000000000 + (now.tv_nsec - begin->tv_nsec);
-    if (spent_ns < FRAME_NS) nanosleep(&(struct timespec){.tv_nsec = FRAME_NS - spent_ns}, NULL);
+    if (spent_ns < FRAME_NS) quern_inspector_wait(inspector, frame, (uint64_t)(FRAME_NS - spent_ns));
 }
 
 int main(int argument_count, char **arguments)
@@ -282,7 +325,7 @@ int main(int argument_count, char **arguments)
         must(quern_history_save(program.history, frame, NULL));
         must(quern_inspector_run(inspector, 1.0 / 60));
         frame++;
-        pace(&begin);
+        pace(inspector, &frame, &begin);
     }
     quern_inspector_destroy(inspector);
     quern_history_destroy(program.history);
@@ -291,3 +334,4 @@ int main(int argument_count, char **arguments)
     quern_trace_destroy(program.trace);
     return 0;
 }
+#endif

@@ -666,6 +666,22 @@ class commands {
                    : entity_commands(recorder_, quern_entity_null());
     }
 
+    /** Records a copy of an entity and its descendants, below the same parent; returns the provisional handle of its root,
+     * null on failure. See quern_commands_clone. */
+    entity_commands clone(quern_entity entity)
+    {
+        quern_entity root = quern_entity_null();
+        const quern_result result = quern::check(quern_commands_clone(recorder_, entity, nullptr, &root));
+        return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
+    }
+    /** The same with another parent, and values of the root. */
+    entity_commands clone(quern_entity entity, const quern_spawn_def &def)
+    {
+        quern_entity root = quern_entity_null();
+        const quern_result result = quern::check(quern_commands_clone(recorder_, entity, &def, &root));
+        return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
+    }
+
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
      * quern_commands_set_view. */
     template <typename T>

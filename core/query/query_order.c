@@ -447,10 +447,10 @@ static inline const order_place *place_of(const order_state *order, uint64_t pos
                                 quern__position_chunk(position)];
 }
 
-static inline bool next_rows(quern_query_iterator *iterator, const order_state *order)
+/* Shows the rows from number `at` on, before number `end`. Returns how many. Precondition: at < end. */
+static inline uint32_t show_rows(const order_state *order, uint32_t at, uint32_t end, quern_view *view)
 {
-    const uint32_t at = iterator->match_index, left = order->rows.count - at;
-    if (QUERN__UNLIKELY(at >= order->rows.count)) return false;
+    const uint32_t left = end - at;
     const quern__keyed *row = &order->rows.items[at];
     const uint64_t position = row->value;
     if (QUERN__LIKELY(left > FETCH_AHEAD)) {
@@ -465,9 +465,7 @@ static inline bool next_rows(quern_query_iterator *iterator, const order_state *
         row_count++;
     const order_place *place = place_of(order, position);
     const uint32_t first_row = quern__position_row(position);
-    quern_view *view = &iterator->view;
     view->count = row_count;
-    view->ordinal = iterator->view_count++;
     view->entities = place->entities + first_row;
     view->first_row = first_row;
     view->chunk_row = place->chunk_row;
@@ -475,11 +473,38 @@ static inline bool next_rows(quern_query_iterator *iterator, const order_state *
     view->chunk = place->chunk;
     view->columns = place->columns;
     view->run_shift = place->run_shift;
-    iterator->match_index = at + row_count;
     if (QUERN__UNLIKELY(place->tracking_archetype != NULL)) {
         view->row_bits = NULL;
         quern__view_load_change_data(view, place->tracking_archetype, place->slot);
     }
+    return row_count;
+}
+
+static inline bool next_rows(quern_query_iterator *iterator, const order_state *order)
+{
+    const uint32_t at = iterator->match_index;
+    if (QUERN__UNLIKELY(at >= order->rows.count)) return false;
+    iterator->match_index = at + show_rows(order, at, order->rows.count, &iterator->view);
+    iterator->view.ordinal = iterator->view_count++;
+    return true;
+}
+
+bool quern__order_writes(const quern__query *query)
+{
+    return query->order->writes;
+}
+
+bool quern__order_next_of_piece(const quern__query *query, uint32_t *at, uint32_t end, quern_view *view,
+                                const quern__archetype **out_archetype)
+{
+    const order_state *order = query->order;
+    if (end > order->rows.count) end = order->rows.count;
+    if (*at >= end) return false;
+    view->rows = NULL;
+    view->versions = NULL;
+    view->row_bits = NULL;
+    *out_archetype = query->matches.items[quern__position_match(order->rows.items[*at].value)].archetype;
+    *at += show_rows(order, *at, end, view);
     return true;
 }
 

@@ -260,6 +260,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
                                         [QUERN__ALONE_QUERY] = "serial: writes by a query",
                                         [QUERN__ALONE_SERIAL] = "serial",
                                         [QUERN__ALONE_EVENTS] = "goes over events",
+                                        [QUERN__ALONE_ORDER] = "in an order",
                                         [QUERN__ALONE_NO_TERMS] = "no terms",
                                         [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
     uint32_t index;
@@ -416,7 +417,7 @@ static void put_alone(quern__json *out, const quern__pass *pass)
         [QUERN__ALONE_RESOURCE] = "resource",   [QUERN__ALONE_SERIAL] = "serial",
         [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
         [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_QUERY] = "query",
-        [QUERN__ALONE_EVENTS] = "events"};
+        [QUERN__ALONE_EVENTS] = "events",       [QUERN__ALONE_ORDER] = "order"};
     uint32_t index;
     quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
@@ -699,6 +700,7 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
     static const char *const kinds[] = {[QUERN__PASS_CHUNKS] = "chunks",
                                         [QUERN__PASS_SERIAL] = "serial",
                                         [QUERN__PASS_EVENTS] = "events",
+                                        [QUERN__PASS_ORDERED] = "ordered",
                                         [QUERN__PASS_ONCE] = "once"};
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     const quern__pass *pass = pass_facts->pass;

@@ -1872,11 +1872,13 @@ template <auto member> uint32_t offset_of()
 /** The direction of an order. */
 enum class direction { ascending, descending };
 
-/** Sorts the rows of a quern::query, or of quern::others, by a member of a component that it reads or writes: an option.
+/** Sorts the rows of a quern::query, of quern::others, or of a system, by a member of a component that it reads or writes: an
+ * option.
  *
  *     quern::query<const Sprite> sprites{world, quern::order_by<&Sprite::depth>{}};
+ *     app.add("draw", [](const Sprite &sprite) { ... }, quern::order_by<&Sprite::depth>{});
  *
- * See quern_order. */
+ * See quern_order, and order_by of quern_system_def. */
 template <auto member, direction way = direction::ascending> struct order_by {
     /** Sets the order. */
     quern_result order(quern_world *world, quern_order &out_order) const
@@ -2217,6 +2219,12 @@ inline quern_result apply(const reacts_to &option, quern_world *, quern_system_d
 {
     def->reacts_to |= option.kinds;
     return QUERN_OK;
+}
+
+template <auto member, direction way>
+quern_result apply(const order_by<member, way> &option, quern_world *world, quern_system_def *def)
+{
+    return option.order(world, def->order_by);
 }
 
 template <typename O, typename = void> inline constexpr bool is_option = false;

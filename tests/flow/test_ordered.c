@@ -3,6 +3,7 @@
 /* Test labels: threaded, optimised */
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <stdlib.h>
@@ -308,4 +309,35 @@ Test(ordered, refuses_what_does_not_go_with_an_order)
         assert_message_has("order_by");
     }
     close_scene();
+}
+
+Test(ordered, a_system_is_not_called_without_memory_to_sort)
+{
+    uint32_t failed_count = 0;
+    for (uint64_t n = 1, is_done = 0; is_done == 0; n++) {
+        failing_allocator *memory = open_failing_world();
+        memset(&scene, 0, sizeof scene);
+        scene.world = world;
+        must(QUERN_COMPONENT_REGISTER_FIELDS(world, &scene.sprite, sprite, depth, number));
+        scene.large = setup_component(world, "large", 40, 8);
+        scene.flag = setup_tag(world, "flag");
+        for (uint32_t i = 0; i < 300; i++)
+            make(i);
+        scene.schedule = setup_schedule(world);
+        make_system(scene.schedule, "count", count_rows, .end = end_count, .partial_bytes = sizeof(drawn),
+                    .terms = {quern_term_read(scene.sprite)},
+                    .order_by = {.component = scene.sprite, .field = "depth"});
+        failing_allocator_fail_at(memory, n);
+        const quern_result result = quern_schedule_run(scene.schedule, NULL, 0);
+        failing_allocator_fail_at(memory, 0);
+        is_done = result == QUERN_OK;
+        failed_count += !is_done;
+        if (!is_done) cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        if (!is_done) cr_assert_eq(scene.seen_count, 0u);
+        must_run(scene.schedule, NULL);
+        cr_assert_eq(scene.seen_count, 300u);
+        quern_schedule_destroy(scene.schedule);
+        close_valid_world();
+    }
+    cr_assert_gt(failed_count, 3u);
 }

@@ -690,6 +690,9 @@ bool quern__order_is_empty(const quern_order *def);
 quern_result quern__order_create(quern__query *query, const quern_query_def *def);
 void quern__order_destroy(quern__query *query);
 
+/* Returns the numbers of the order; all zero if there is none. */
+quern_order_stats quern__order_get_stats(const quern__query *query);
+
 /* Whether some term of an ordered query writes. */
 bool quern__order_writes(const quern__query *query);
 

@@ -43,6 +43,7 @@ struct quern__order {
     QUERN__ARRAY(quern__keyed) rows;
     QUERN__ARRAY(quern__keyed) scratch;
     uint32_t list_number; /* number of times that `rows` was sorted */
+    quern_order_stats stats;
 };
 
 typedef struct quern__order order_state;
@@ -167,6 +168,11 @@ quern_order quern__order_get_def(const quern__query *query)
                          .descending = order->descending,
                          .compare = order->compare,
                          .user_data = order->user_data};
+}
+
+quern_order_stats quern__order_get_stats(const quern__query *query)
+{
+    return query->order != NULL ? query->order->stats : (quern_order_stats){0};
 }
 
 /* -------------------------------------------------------------------------------------------- sorting */
@@ -426,10 +432,15 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
                            (unsigned long long)count);
     result = list_places(query);
     if (result != QUERN_OK) return result;
-    if (order->watch.is_fresh || order->watch.new_rows * MERGED_PART > count)
+    const bool sorts_all = order->watch.is_fresh || order->watch.new_rows * MERGED_PART > count;
+    if (sorts_all)
         sort_all(query);
     else
         sort_new(query);
+    order->stats.row_count = count;
+    order->stats.sorted_row_count = sorts_all ? count : order->watch.new_rows;
+    order->stats.sort_count++;
+    order->stats.all_sorted_count += sorts_all;
     order->watch.is_valid = true;
     return QUERN_OK;
 }

@@ -263,12 +263,42 @@ Test(ordered, descriptions_name_the_order_and_definitions_return_it)
         make_system(scene.schedule, "count", count_rows, .partial_bytes = sizeof(drawn),
                     .terms = {quern_term_read(scene.sprite)},
                     .order_by = {.component = scene.sprite, .field = "depth"});
+    quern_query_def ordered = {
+        .terms = {quern_term_read(scene.sprite)},
+        .order_by = {.component = scene.sprite, .field = "number", .descending = true}};
+    quern_index *numbers;
+    must(quern_index_create(
+        scene.world, &(quern_index_def){.name = "numbers", .component = scene.sprite, .field = "number"},
+        &numbers));
+    make_system(scene.schedule, "look", NULL, .begin = idle_callback, .queries = {ordered},
+                .indexes = {numbers});
     must_run(scene.schedule, scene.jobs);
-    cr_assert(strstr(described(scene.schedule), "alone, in an order") != NULL, "%s",
-              described(scene.schedule));
+    const char *text = described(scene.schedule);
+    const char *expected[] = {
+        "alone, in an order",
+        "in the order of 'sprite' by 'depth': 2200 rows, sorted 1 time, last 2200 rows",
+        "in the order of 'sprite' by 'number', descending: 2200 rows, sorted 1 time, last 2200 rows",
+        "index 'numbers' of 'sprite' by 'number' (2200 values in 2200 rows)"};
+    for (uint32_t i = 0; i < COUNT_OF(expected); i++)
+        cr_assert(strstr(text, expected[i]) != NULL, "%s", text);
     quern_query_def def;
     must(quern_schedule_get_system_query(scene.schedule, system, &def));
     cr_assert_str_eq(def.order_by.field, "depth");
+    quern_order_stats stats;
+    quern_query *query;
+    must(quern_query_create(scene.world, &ordered, &query));
+    must(quern_query_get_order_stats(query, &stats));
+    cr_assert_eq(stats.sort_count, 0u);
+    for (uint32_t turn = 0; turn < 2; turn++) { /* the second one finds nothing to sort */
+        quern_query_iterator rows = quern_query_iterate(query);
+        while (quern_query_next(&rows))
+            ;
+    }
+    must(quern_query_get_order_stats(query, &stats));
+    cr_assert(stats.row_count == BEGIN && stats.sorted_row_count == BEGIN && stats.sort_count == 1 &&
+              stats.all_sorted_count == 1);
+    quern_query_destroy(query);
+    quern_index_destroy(numbers);
     close_scene();
 }
 

@@ -437,10 +437,9 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
         sort_all(query);
     else
         sort_new(query);
-    order->stats.row_count = count;
-    order->stats.sorted_row_count = sorts_all ? count : order->watch.new_rows;
-    order->stats.sort_count++;
-    order->stats.all_sorted_count += sorts_all;
+    order->stats =
+        (quern_order_stats){count, sorts_all ? count : order->watch.new_rows, order->stats.sort_count + 1,
+                            order->stats.all_sorted_count + sorts_all};
     order->watch.is_valid = true;
     return QUERN_OK;
 }

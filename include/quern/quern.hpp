@@ -3643,6 +3643,13 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
+    /** Returns what the order has cost to sort; see quern_query_get_order_stats. */
+    quern_order_stats order_stats() const
+    {
+        quern_order_stats numbers{};
+        (void)check(quern_query_get_order_stats(raw_, &numbers));
+        return numbers;
+    }
     /** Returns whether an entity matches; see quern_query_matches. */
     bool matches(quern_entity entity) const { return quern_query_matches(raw_, entity); }
     /** Sets the target of the option quern::target; see quern_query_set_target. */

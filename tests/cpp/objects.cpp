@@ -542,6 +542,7 @@ void entities_are_sorted_and_found()
         app, quern::order_by<&Sprite::depth, quern::direction::descending>{});
     float next = 0;
     EXPECT(ascending.each([&](const Sprite &sprite) { EXPECT(sprite.depth == next++); }) == QUERN_OK);
+    EXPECT(ascending.order_stats().row_count == 6 && ascending.order_stats().sort_count == 1);
     for (auto [entity, sprite, position] : descending)
         EXPECT(sprite.depth == --next);
     quern::index<&Sprite::side> sides(app);

@@ -248,7 +248,7 @@ static quern_result add_order(quern__system *system, const quern_system_def *def
                                                     : "no terms that could select rows");
     const quern_result result = quern__order_create(&system->query, &ordered);
     system->has_refreshes |= system->query.order != NULL;
-    return result == QUERN_OK ? result : quern__message_add_call(result, def->name, NULL);
+    return result;
 }
 
 static bool is_end_of_indexes(const void *list, uint32_t i)

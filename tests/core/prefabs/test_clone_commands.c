@@ -358,6 +358,83 @@ Test(clone_commands, is_kept_and_restored_by_a_history)
     quern_history_destroy(history);
 }
 
+/* The path of destroys and creates: nothing is merged. */
+Test(clone_commands, goes_with_creates_and_destroys)
+{
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity entity = make(1), other = make(2);
+    quern_entity copies[3], created[3];
+    for (uint64_t i = 0; i < 3; i++) {
+        must(quern_commands_clone(commands, i == 1 ? other : entity, NULL, &copies[i]));
+        const friends knows = {.first = copies[i]};
+        created[i] = record_entity_with(commands, (quern_component[]){number, friends_of},
+                                        (const void *[]){&(uint64_t){10 + i}, &knows}, 2);
+        cr_assert(!quern_entity_is_null(created[i]));
+        if (i == 1) must(quern_commands_destroy(commands, other));
+    }
+    cr_assert_eq(flush(), 0u);
+    cr_assert_eq(stats_of_world(world).entity_count, 1u + 3 + 3);
+    quern_query *query =
+        setup_query(world, (quern_term[]){quern_term_read(number), quern_term_read(friends_of)}, 2);
+    quern_query_iterator it = quern_query_iterate(query);
+    uint32_t count = 0;
+    while (quern_query_next(&it))
+        for (uint32_t i = 0, end = it.view.count; i < end; i++, count++) {
+            const uint64_t of = QUERN_COLUMN(&it.view, 0, const uint64_t)[i];
+            const quern_entity copy = QUERN_COLUMN(&it.view, 1, const friends)[i].first;
+            cr_assert_eq(number_of(copy), of == 11 ? 2u : 1u);
+            cr_assert(!quern_entity_equal(copy, entity));
+        }
+    quern_query_destroy(query);
+    cr_assert_eq(count, 3u);
+}
+
+static uint32_t added_count, removed_count;
+static uint64_t added_sum;
+
+static void on_add(quern_world *of, quern_entity entity, void *body, void *user_data)
+{
+    (void)of, (void)entity, (void)user_data;
+    added_count++;
+    added_sum += *(const uint64_t *)body;
+}
+
+/* Releases what the value stands for, as a hook of a physics body does. */
+static void on_remove(quern_world *of, quern_entity entity, void *body, void *user_data)
+{
+    (void)of, (void)entity, (void)user_data;
+    removed_count++;
+    *(uint64_t *)body = 0;
+}
+
+Test(clone_commands, calls_entity_hooks_for_copies_and_copies_what_was_there_before_them)
+{
+    quern_component body;
+    must(quern_component_register(
+        world,
+        &(quern_component_def){.name = "body",
+                               .size_bytes = 8,
+                               .alignment_bytes = 8,
+                               .entity_hooks = {.on_add = on_add, .on_remove = on_remove}},
+        &body));
+    const quern_entity leaf = make(1), tree = make(2), child = make(3);
+    must(quern_entity_relate(world, child, parent, tree));
+    must(quern_entity_set(world, leaf, body, &(uint64_t){10}));
+    must(quern_entity_set(world, child, body, &(uint64_t){100}));
+    added_count = removed_count = 0;
+    added_sum = 0;
+    quern_commands *commands = quern_world_commands(world);
+    must(quern_commands_destroy(commands, leaf));
+    must(quern_commands_destroy(commands, tree));
+    must(quern_commands_clone(commands, leaf, NULL, NULL));
+    must(quern_commands_clone(commands, tree, NULL, NULL));
+    cr_assert_eq(flush(), 0u);
+    cr_assert_eq(removed_count, 2u);
+    cr_assert_eq(added_count, 2u);
+    cr_assert_eq(added_sum, 110u);
+    cr_assert_eq(stats_of_world(world).entity_count, 3u);
+}
+
 Test(clone_commands, refuses_wrong_calls)
 {
     quern_entity root = make(1);

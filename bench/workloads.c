@@ -75,6 +75,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_record_add,
     &workload_playback_mixed,
     &workload_accumulate,
+    &workload_list_push,
     &workload_add_query,
     &workload_event,
     &workload_event_emit,

@@ -78,6 +78,7 @@ extern const bench_workload workload_react_add;
 extern const bench_workload workload_record_add;
 extern const bench_workload workload_playback_mixed;
 extern const bench_workload workload_accumulate;
+extern const bench_workload workload_list_push;
 extern const bench_workload workload_add_query;
 extern const bench_workload workload_event;
 extern const bench_workload workload_event_emit;

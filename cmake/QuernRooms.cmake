@@ -8,7 +8,7 @@ set(quern_room_history core/history/ sched/history/history_)
 set(quern_room_archive core/archive/ sched/history/archive)
 set(quern_room_replay sched/replay/)
 set(quern_room_observe sched/observe/)
-set(quern_room_prefabs core/prefabs/ core/record/spawn core/playback/spawned core/entities/shared)
+set(quern_room_prefabs core/prefabs/ core/record/spawn core/playback/spawned core/playback/cloned core/entities/shared)
 set(quern_room_reactions core/reactions/ sched/schedule/reaction_ sched/frame/reaction_)
 set(quern_room_events core/events/ sched/schedule/event_use sched/frame/event_frame)
 # Rooms that use another room must be left out with it.

@@ -153,6 +153,45 @@ static void clone_and_destroy(void)
     QUERN_MUST(quern_entity_destroy(world, copy));
 }
 
+static quern_entity below;
+
+static void open_tree(void)
+{
+    QUERN_MUST(quern_entity_create(world, &below));
+    for (uint32_t i = 0; i < 3; i++)
+        QUERN_MUST(quern_entity_relate(world, entities[i + 1], quern_world_parent(world),
+                                       i == 0 ? below : entities[i]));
+}
+
+static void clone_tree(void)
+{
+    quern_entity copy;
+    QUERN_MUST(quern_entity_clone(world, below, NULL, &copy));
+    QUERN_MUST(quern_entity_destroy(world, copy));
+}
+
+/* 100 copies by command, which further commands destroy: the cost of one is a hundredth. */
+static void record_clones(quern_entity entity)
+{
+    quern_commands *commands = quern_world_commands(world);
+    for (uint32_t i = 0; i < 100; i++) {
+        quern_entity copy;
+        QUERN_MUST(quern_commands_clone(commands, entity, NULL, &copy));
+        QUERN_MUST(quern_commands_destroy(commands, copy));
+    }
+    QUERN_MUST(quern_world_flush(world));
+}
+
+static void clone_by_command(void)
+{
+    record_clones(entities[1]);
+}
+
+static void clone_tree_by_command(void)
+{
+    record_clones(below);
+}
+
 static void set_edge(void)
 {
     QUERN_MUST(quern_entity_set_edge_value(world, entities[0], home, entities[1], &(Amount){3}));
@@ -404,6 +443,9 @@ static const struct {
     {"push_pop", push_and_pop, NULL, open_bag},
     {"set_same", set_same, NULL, NULL},
     {"clone", clone_and_destroy, NULL, NULL},
+    {"clone_tree", clone_tree, NULL, open_tree},
+    {"clone_100", clone_by_command, NULL, NULL},
+    {"clone_tree_100", clone_tree_by_command, NULL, open_tree},
     {"set_edge", set_edge, NULL, open_edges},
     {"get_edge", get_edge, NULL, open_edges},
     {"set_edge4", set_edge_of_four, NULL, open_edges},

@@ -31,6 +31,34 @@ void quern__play_spawns(const quern__play_walk *walk)
     (void)walk;
 }
 
+void quern__play_clones(const quern__play_walk *walk)
+{
+    (void)walk;
+}
+
+quern_result quern__clones_begin(quern__resolved *resolved, quern__gathered *gathered,
+                                 quern__storage *storage)
+{
+    (void)resolved, (void)gathered, (void)storage;
+    return QUERN_OK;
+}
+
+void quern__clones_end(quern__resolved *resolved, const quern__storage *storage)
+{
+    (void)resolved, (void)storage;
+}
+
+void quern__clones_release(quern__resolved *resolved, const quern_allocator *allocator)
+{
+    (void)resolved, (void)allocator;
+}
+
+bool quern__spawned_is_not_copied(const quern__resolved *resolved, uint32_t created)
+{
+    (void)resolved, (void)created;
+    return false;
+}
+
 quern_result quern__spawned_list(quern__resolved *resolved, const quern__gathered *gathered,
                                  quern__storage *storage)
 {
@@ -69,7 +97,7 @@ quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *s
     return QUERN_OK;
 }
 
-void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage)
+void quern__spawned_put(quern__resolved *resolved, quern__storage *storage)
 {
     (void)resolved, (void)storage;
 }

@@ -498,13 +498,17 @@ static void list_destroys_and_creates(command_check *it, const quern__gathered *
             if (k > 0) batch = quern__batch_next(batch);
             if (batch->operation == &quern__operation_destroy) {
                 list_destroys(it, batch, checked->is_located);
-            } else if (QUERN__LIKELY(batch->operation->kind != QUERN__OPERATION_SPAWN)) {
+            } else if (batch->operation->kind == QUERN__OPERATION_CREATE) {
                 span = list_creates(it, batch, span, stream_first);
             } else {
-                it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
+                const bool clones = batch->operation == &quern__operation_clone;
+                it->created_count +=
+                    batch->item_count * (clones ? 1 : quern__spawn_member_count(batch->operation));
                 span = NULL; /* members have handles among the creates, so no span continues across them */
             }
         }
+        if (it->is_applicable) /* the other members of copies have the last handles of the stream */
+            it->created_count = stream_first + checked->stream->create_count;
     }
     count_leaving(it);
     it->is_applicable &= !it->is_out_of_memory;

@@ -612,7 +612,11 @@ static QUERN__NO_INLINE void merge_spawned(walk *it, quern__item *item, uint32_t
         return;
     }
     if (QUERN__UNLIKELY(location == 0)) {
-        if (mode != WALK_SPAN) drop_items(it, item->entity, i, 1, QUERN_DROP_REFUSED);
+        const uint32_t created = it->first_created + quern_entity_index(item->entity);
+        const bool is_not_copied = quern__spawned_is_not_copied(it->merged->spawned, created);
+        if (mode != WALK_SPAN)
+            drop_items(it, item->entity, i, 1,
+                       is_not_copied ? QUERN_DROP_NOT_COPIED : QUERN_DROP_REFUSED);
         return;
     }
     quern__edit *edit = begin_edit(it, location, item->entity, (char *)item, i, mode);
@@ -708,6 +712,25 @@ static void merge_spawns(const walk *it)
     }
 }
 
+/* Does the same for copies, whose other members have their handles after all creates of the stream. Drops clones without
+ * a copy. */
+static void merge_clones(const walk *it)
+{
+    for (uint32_t i = 0; i < it->batch->item_count; i++) {
+        quern__clone_item *item = (quern__clone_item *)(void *)quern__batch_item(it->batch, i);
+        const quern__clone *clone = &it->merged->spawned->clones.items[item->index];
+        const uint32_t other_count = clone->prefab != NULL ? clone->prefab->members.count - 1 : 0;
+        if (clone->is_not_copied)
+            drop_items(it, clone->entity, i, 1, clone->is_dead ? QUERN_DROP_DEAD : QUERN_DROP_NOT_COPIED);
+        if (it->created == NULL) continue;
+        const quern__edit edit = {
+            .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
+        *begin_created(it, quern_entity_index(item->head.entity)) = edit;
+        for (uint32_t k = 0; k < other_count; k++)
+            *begin_created(it, clone->first_other + k) = edit;
+    }
+}
+
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;
@@ -726,7 +749,10 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     const uint8_t merge_kind = quern__command_kinds[operation->kind].merge_kind;
     if (merge_kind != QUERN__MERGE_ROW) {
         if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_CREATE) merge_creates(it);
-        if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_SPAWN && it->created != NULL) merge_spawns(it);
+        if (mode != WALK_SPAN && operation == &quern__operation_clone)
+            merge_clones(it);
+        else if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_SPAWN && it->created != NULL)
+            merge_spawns(it);
         return;
     }
     if (QUERN__UNLIKELY(it->batch->is_view)) {

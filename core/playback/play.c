@@ -54,6 +54,13 @@ uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity
     return quern_entity_index(entity);
 }
 
+/* Returns why commands on an entity that has ended or is refused are dropped. */
+static quern_drop_reason reason_of_end(const quern__note *entity)
+{
+    if (entity->is_not_copied) return QUERN_DROP_NOT_COPIED;
+    return entity->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED;
+}
+
 /* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
  * out of memory. */
 static quern__note *note_of(const quern__play_walk *walk, const quern__item *item, uint32_t slot)
@@ -123,7 +130,7 @@ static quern__note *find_note(const quern__play_walk *it, const quern__item *ite
     }
     quern__note *source = note_of(it, item, slot);
     if (source == NULL || !(source->has_ended || source->is_refused)) return source;
-    quern__play_drop(it, item, i, source->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, count);
+    quern__play_drop(it, item, i, reason_of_end(source), count);
     return NULL;
 }
 
@@ -372,7 +379,7 @@ static void name_item(const quern__play_walk *it, quern__item *item, uint32_t i)
     const quern__note *entity = quern__relating_find(it->relating, slot);
     bool is_taken;
     if (entity != NULL && (entity->has_ended || entity->is_refused))
-        quern__play_drop(it, item, i, entity->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, 1);
+        quern__play_drop(it, item, i, reason_of_end(entity), 1);
     else if (quern__relating_set_name(it->relating, slot, (const char *)(item + 1), &is_taken) && is_taken)
         quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, 1);
 }

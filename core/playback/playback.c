@@ -313,6 +313,8 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern_result result = quern__commands_gather(&playback->gathered, playback->storage, recorders, false);
     for (uint32_t i = 0; i < recorders.count && !has_values; i++)
         has_values = quern__accumulator_is_used(recorders.items[i]);
+    if (result == QUERN_OK && QUERN__MAY(playback->gathered.traits, SPAWNS))
+        result = quern__clones_begin(&playback->resolved, &playback->gathered, playback->storage);
     if (result == QUERN_OK)
         result = QUERN__LIKELY(!has_values) ? apply_commands(playback, executor)
                                             : apply_with_values(playback, recorders, executor, stats);
@@ -330,6 +332,8 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern__merged_clear(&playback->merged, playback->storage,
                         result == QUERN_OK && playback->resolved.refused_count == 0);
     quern__resolved_clear(&playback->resolved);
+    if (QUERN__UNLIKELY(playback->resolved.cloned_streams.count > 0))
+        quern__clones_end(&playback->resolved, playback->storage);
     if (QUERN__LIKELY(result == QUERN_OK)) {
         quern__rows_gather_if_large(playback->storage);
         quern__hooks_after(playback->storage);

@@ -245,6 +245,7 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
     quern__array_release(allocator, &resolved->created);
     quern__array_release(allocator, &resolved->spawned);
     quern__array_release(allocator, &resolved->spawned_rows);
+    quern__clones_release(resolved, allocator);
 }
 
 /* ------------------------------------------------------------------------------------------- sequences */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Instances of prefabs at a sync point (stages.h): lists them with their plans and rows, links them in the relate
+/* Instances of prefabs, and clones, at a sync point (stages.h): lists them with their plans and rows, links them in the relate
  * stage if that runs, finds the rows of members for the stages between, and puts all instances into the world when
  * rows begin to change. */
 #include "core/playback/stages.h"
@@ -10,18 +10,35 @@
 
 /* ---------------------------------------------------------------------------------------------- lists */
 
-/* Whether the item directly continues the instances, if it has the same plan. Instances with overrides must be in one
- * batch, so that the distance between their values is constant. */
-static bool continues(const quern__spawned *it, const quern__operation *operation, const char *item,
-                      uint32_t first_created, quern_entity parent)
+/* Number of overrides of the instances of an operation. */
+static inline uint32_t count_overrides(const quern__operation *operation)
 {
-    if (first_created != it->first_created + it->count * it->prefab->members.count) return false;
-    if (!quern_entity_equal(it->parent, parent)) return false;
-    if (operation == it->operation)
-        return operation->variant->override_count == 0 ||
-               item == it->first_item + (size_t)it->count * operation->item_bytes;
-    return operation->variant->cache->prefab == it->prefab && operation->variant->override_count == 0 &&
-           it->operation->variant->override_count == 0;
+    return operation->variant != NULL ? operation->variant->override_count : 0;
+}
+
+/* Whether the members of the instances have scattered handles: those of a copied tree, which is alone in its entry. */
+static inline bool is_scattered(const quern__spawned *it)
+{
+    return it->first_clone != QUERN__CLONE_NONE && it->prefab->members.count > 1;
+}
+
+/* Returns the number of a member, counted through all instances, among the creates of all streams. */
+static inline uint32_t number_of(const quern__spawned *it, uint32_t member)
+{
+    return is_scattered(it) && member > 0 ? it->first_other + member - 1 : it->first_created + member;
+}
+
+/* Whether an instance directly continues the latest ones, if it has the same plan. Instances with overrides must be in one
+ * batch, so that the distance between their values is constant. */
+static bool continues(const quern__spawned *it, const quern__spawned *next)
+{
+    if (it->prefab != next->prefab || is_scattered(it)) return false;
+    if (next->first_created != it->first_created + it->count * it->prefab->members.count) return false;
+    if (!quern_entity_equal(it->parent, next->parent)) return false;
+    if (next->operation == it->operation)
+        return count_overrides(it->operation) == 0 ||
+               next->first_item == it->first_item + (size_t)it->count * it->operation->item_bytes;
+    return count_overrides(it->operation) == 0 && count_overrides(next->operation) == 0;
 }
 
 /* Returns whether the sync point has instances of the prefab already. */
@@ -71,44 +88,83 @@ static bool assign_rows(quern__resolved *resolved, const quern__storage *storage
     return true;
 }
 
-/* Adds an instance to the list. parent: the handle that the root's parent has after the sync point, or null. Refuses
- * the instance if no archetype can be created for a member; it then has no plan. Errors: OUT_OF_MEMORY. */
-static quern_result add_instance(quern__resolved *resolved, quern__storage *storage,
-                                 const quern__operation *operation, const quern__item *item,
-                                 uint32_t first_created, quern_entity parent)
+/* Finds the plan of an instance, whose parent has its final handle. */
+static quern_result find_plan(quern__resolved *resolved, quern__storage *storage, const quern__spawned *it,
+                              quern__prefab *prefab, const quern__prefab_plan **out_plan)
 {
-    const bool has_parent = parent.bits != 0;
+    const uint32_t parent_slot =
+        it->parent.bits != 0 ? quern_entity_index(it->parent) : QUERN__SLOT_NONE;
+    if (prefab != NULL)
+        return quern__prefab_plan_find(storage, prefab, parent_slot,
+                                       prefab->has_outside_levels && is_planned(resolved, prefab), out_plan);
+    const quern__clone *clone = &resolved->clones.items[it->first_clone];
+    if (!clone->is_not_copied)
+        return quern__leaf_plan_find(resolved, storage, clone->archetype, parent_slot, out_plan);
+    *out_plan = NULL;
+    return QUERN_OK;
+}
+
+/* Notes the handles of the members of a copied tree other than the root. */
+static bool note_others(quern__resolved *resolved, const quern__storage *storage, const quern__spawned *it)
+{
+    const uint32_t count = resolved->others.count;
+    if (!is_scattered(it)) return true;
+    if (!quern__array_reserve(&storage->allocator, &resolved->others, count + 1)) return false;
+    resolved->others.items[resolved->others.count++] =
+        (quern__other_members){.first_created = it->first_other,
+                               .count = it->prefab->members.count - 1,
+                               .spawned = resolved->spawned.count};
+    return true;
+}
+
+/* Adds an instance to the list, which has all but plan, count and refused_result. prefab: as it->prefab, or NULL if that is
+ * quern__leaf_prefab. Refuses the instance if no archetype can be created for a member; it then has no plan. Errors:
+ * OUT_OF_MEMORY. */
+static quern_result add_instance(quern__resolved *resolved, quern__storage *storage, quern__spawned it,
+                                 quern__prefab *prefab)
+{
     const uint32_t count = resolved->spawned.count;
-    quern__prefab *prefab = operation->variant->cache->prefab;
     quern__spawned *last = count > 0 ? &resolved->spawned.items[count - 1] : NULL;
-    const bool is_next =
-        last != NULL && continues(last, operation, (const char *)item, first_created, parent);
-    if (is_next && !has_parent) {
+    const bool is_next = last != NULL && continues(last, &it);
+    if (is_next && it.parent.bits == 0 && prefab != NULL) {
         last->count++;
         return QUERN_OK;
     }
-    const quern__prefab_plan *plan;
-    const quern_result result =
-        quern__prefab_plan_find(storage, prefab, has_parent ? quern_entity_index(parent) : QUERN__SLOT_NONE,
-                                prefab->has_outside_levels && is_planned(resolved, prefab), &plan);
-    if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
-    if (result != QUERN_OK) plan = NULL;
-    if (is_next && last->plan == plan) { /* the level of the parent has not changed */
-        last->count++;
+    it.refused_result = find_plan(resolved, storage, &it, prefab, &it.plan);
+    if (it.refused_result == QUERN_ERROR_OUT_OF_MEMORY) return it.refused_result;
+    if (it.refused_result != QUERN_OK) it.plan = NULL;
+    if (is_next && last->plan == it.plan && last->refused_result == it.refused_result) {
+        last->count++; /* the level of the parent has not changed */
         return QUERN_OK;
     }
-    if (!assign_rows(resolved, storage) ||
+    it.count = 1;
+    if (!assign_rows(resolved, storage) || !note_others(resolved, storage, &it) ||
         !quern__array_reserve(&storage->allocator, &resolved->spawned, count + 1))
         return QUERN_ERROR_OUT_OF_MEMORY;
-    resolved->spawned.items[resolved->spawned.count++] = (quern__spawned){.prefab = prefab,
-                                                                          .operation = operation,
-                                                                          .first_item = (const char *)item,
-                                                                          .plan = plan,
-                                                                          .parent = parent,
-                                                                          .count = 1,
-                                                                          .first_created = first_created,
-                                                                          .refused_result = result};
+    resolved->spawned.items[resolved->spawned.count++] = it;
     return QUERN_OK;
+}
+
+/* Describes the instance or the copy that an item asks for, without a parent. stream_first: number of the first create of
+ * its stream. Returns in *out_prefab the prefab, or NULL for a leaf. */
+static quern__spawned describe_instance(const quern__resolved *resolved, const quern__operation *operation,
+                                        const quern__item *item, uint32_t stream_first,
+                                        quern__prefab **out_prefab)
+{
+    quern__spawned it = {.operation = operation,
+                         .first_item = (const char *)item,
+                         .first_created = stream_first + quern_entity_index(item->entity),
+                         .first_clone = QUERN__CLONE_NONE};
+    if (operation == &quern__operation_clone) {
+        it.first_clone = ((const quern__clone_item *)(const void *)item)->index;
+        const quern__clone *clone = &resolved->clones.items[it.first_clone];
+        it.first_other = stream_first + clone->first_other;
+        *out_prefab = clone->prefab;
+    } else {
+        *out_prefab = operation->variant->cache->prefab;
+    }
+    it.prefab = *out_prefab != NULL ? *out_prefab : &quern__leaf_prefab;
+    return it;
 }
 
 static quern_result fail_memory(void)
@@ -129,14 +185,15 @@ quern_result quern__spawned_list(quern__resolved *resolved, const quern__gathere
         for (uint32_t k = 0; k < stream->batch_count && spawns; k++) {
             if (k > 0) batch = quern__batch_next(batch);
             const quern__operation *operation = batch->operation;
-            if (operation->kind != QUERN__OPERATION_SPAWN) continue;
+            if (quern__command_kinds[operation->kind].merge_kind != QUERN__MERGE_SPAWN) continue;
             const quern__item *item = quern__batch_item(batch, 0);
             for (uint32_t left = batch->item_count; left > 0;
-                 left--, item = quern__item_next(item, operation))
-                if (add_instance(resolved, storage, operation, item,
-                                 stream_first + quern_entity_index(item->entity),
-                                 quern_entity_null()) != QUERN_OK)
-                    return fail_memory();
+                 left--, item = quern__item_next(item, operation)) {
+                quern__prefab *prefab;
+                const quern__spawned added =
+                    describe_instance(resolved, operation, item, stream_first, &prefab);
+                if (add_instance(resolved, storage, added, prefab) != QUERN_OK) return fail_memory();
+            }
         }
         stream_first += stream->create_count;
     }
@@ -158,10 +215,34 @@ quern_result quern__spawned_reserve_rows(quern__resolved *resolved, quern__stora
 
 /* ------------------------------------------------------------------------------------- rows of members */
 
-/* Returns the instances with the entity that is created as number `created`, or NULL. */
-static const quern__spawned *find_instances(const quern__resolved *resolved, uint32_t created)
+/* Returns the copied tree in which the entity that is created as number `created` is a member other than the root. */
+static const quern__spawned *find_other(const quern__resolved *resolved, uint32_t created,
+                                        uint32_t *out_member)
+{
+    uint32_t begin = 0, end = resolved->others.count;
+    while (begin < end) {
+        const uint32_t middle = begin + (end - begin) / 2;
+        if (resolved->others.items[middle].first_created <= created)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    if (begin == 0) return NULL;
+    const quern__other_members *others = &resolved->others.items[begin - 1];
+    *out_member = 1 + created - others->first_created;
+    return *out_member <= others->count ? &resolved->spawned.items[others->spawned] : NULL;
+}
+
+/* Returns the instances with the entity that is created as number `created`, and in *out_member its number among their
+ * members, or NULL. */
+static const quern__spawned *find_instances(const quern__resolved *resolved, uint32_t created,
+                                            uint32_t *out_member)
 {
     uint32_t begin = 0, end = resolved->spawned.count;
+    if (QUERN__UNLIKELY(resolved->others.count > 0)) {
+        const quern__spawned *tree = find_other(resolved, created, out_member);
+        if (tree != NULL) return tree;
+    }
     while (begin < end) {
         const uint32_t middle = begin + (end - begin) / 2;
         if (resolved->spawned.items[middle].first_created <= created)
@@ -171,16 +252,24 @@ static const quern__spawned *find_instances(const quern__resolved *resolved, uin
     }
     if (begin == 0) return NULL;
     const quern__spawned *it = &resolved->spawned.items[begin - 1];
-    return created - it->first_created < it->count * it->prefab->members.count ? it : NULL;
+    *out_member = created - it->first_created;
+    return *out_member < (is_scattered(it) ? 1 : it->count * it->prefab->members.count) ? it : NULL;
 }
 
 const quern__archetype *quern__spawned_archetype(const quern__resolved *resolved, uint32_t created)
 {
-    const quern__spawned *it = find_instances(resolved, created);
+    uint32_t member;
+    const quern__spawned *it = find_instances(resolved, created, &member);
     if (it == NULL || it->plan == NULL) return NULL;
     const quern__prefab *prefab = it->prefab;
-    const uint32_t member = (created - it->first_created) % prefab->members.count;
-    return it->plan->archetypes[prefab->members.items[member].group];
+    return it->plan->archetypes[prefab->members.items[member % prefab->members.count].group];
+}
+
+bool quern__spawned_is_not_copied(const quern__resolved *resolved, uint32_t created)
+{
+    uint32_t member;
+    const quern__spawned *it = find_instances(resolved, created, &member);
+    return it != NULL && it->plan == NULL && it->refused_result == QUERN_OK;
 }
 
 /* Returns the location of a member of these instances, with its distance from the row of the same member in the next
@@ -207,10 +296,11 @@ static uintptr_t locate_any(const quern__resolved *resolved, const quern__spawne
 static QUERN__NO_INLINE bool find_any(const quern__resolved *resolved, uint32_t created, uint32_t *hint,
                                       uintptr_t *out_location)
 {
-    const quern__spawned *it = find_instances(resolved, created);
+    uint32_t member;
+    const quern__spawned *it = find_instances(resolved, created, &member);
     if (it == NULL) return false;
     *hint = (uint32_t)(it - resolved->spawned.items);
-    *out_location = locate_any(resolved, it, created - it->first_created);
+    *out_location = locate_any(resolved, it, member);
     return true;
 }
 
@@ -222,7 +312,7 @@ bool quern__spawned_find(const quern__resolved *resolved, uint32_t created, uint
     const quern__prefab *prefab = it->prefab;
     const uint32_t number = created - it->first_created;
     if (QUERN__UNLIKELY(number >= it->count * prefab->members.count || it->plan == NULL ||
-                        it->plan->shares_archetypes))
+                        it->plan->shares_archetypes || is_scattered(it)))
         return find_any(resolved, created, hint, out_location);
     const quern__prefab_member *member = &prefab->members.items[number % prefab->members.count];
     *out_location = locate(resolved, it, number, member, prefab->groups.items[member->group].width);
@@ -234,7 +324,7 @@ uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location)
     for (uint32_t i = 0; i < resolved->spawned.count; i++) {
         const quern__spawned *it = &resolved->spawned.items[i];
         for (uint32_t k = 0; k < it->count * it->prefab->members.count; k++)
-            if (locate_any(resolved, it, k) == location) return it->first_created + k;
+            if (locate_any(resolved, it, k) == location) return number_of(it, k);
     }
     return UINT32_MAX;
 }
@@ -288,11 +378,10 @@ static void put_captured_value(quern__relating *relating, const quern__prefab *p
 /* Relates the members of an instance in relations other than the hierarchy. A target outside of the instance may have
  * ended, or may have another level than the rows of the plan; the sources are noted then. */
 static void link_targets(const quern__play_walk *walk, const quern__item *item, uint32_t i,
-                         const quern_entity *handles)
+                         const quern__prefab *prefab, const quern_entity *handles)
 {
     quern__relating *relating = walk->relating;
     quern__storage *storage = relating->storage;
-    const quern__prefab *prefab = walk->batch->operation->variant->cache->prefab;
     for (uint32_t k = 0; k < prefab->links.count && !relating->is_out_of_memory; k++) {
         const quern__prefab_link *link = &prefab->links.items[k];
         quern__relation *relation = link->relation;
@@ -326,66 +415,104 @@ static void link_targets(const quern__play_walk *walk, const quern__item *item, 
     }
 }
 
-/* Ends all members of an instance that is refused. */
-static void refuse_members(quern__relating *relating, const quern__prefab *prefab,
-                           const quern_entity *handles)
+/* Ends all members of an instance that is refused, or the copy of an entity that was not copied. */
+static void end_members(quern__relating *relating, const quern__spawned *it, const quern_entity *handles)
 {
-    for (uint32_t i = 0; i < prefab->members.count; i++) {
+    for (uint32_t i = 0; i < it->prefab->members.count; i++) {
         quern__note *note = quern__relating_note(relating, quern_entity_index(handles[i]));
         if (note == NULL) return;
-        note->has_ended = note->is_destroyed = note->is_refused = true;
+        note->has_ended = note->is_destroyed = true;
+        note->is_refused = it->refused_result != QUERN_OK;
+        note->is_not_copied = !note->is_refused;
     }
 }
 
-static void play_spawn(const quern__play_walk *walk, quern__item *item, uint32_t i)
+/* Returns the handles of the members of one instance, or NULL if out of memory. created: those of all creates. */
+static const quern_entity *handles_of(quern__resolved *resolved, const quern__storage *storage,
+                                      const quern__spawned *it, const quern_entity *created)
+{
+    const uint32_t count = it->prefab->members.count;
+    if (!is_scattered(it)) return created + it->first_created;
+    if (!quern__array_reserve(&storage->allocator, &resolved->handles, count)) return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        resolved->handles.items[i] = created[number_of(it, i)];
+    return resolved->handles.items;
+}
+
+/* Returns the final handle of a parent; null, with a dropped command, if the parent has ended. */
+static quern_entity find_parent(const quern__play_walk *walk, const quern__item *item, uint32_t i,
+                                quern_entity parent)
+{
+    const uint32_t slot = quern__play_find_slot(walk, parent);
+    if (slot == QUERN__NOTE_NONE || quern__relating_has_ended(walk->relating, slot)) {
+        quern__play_drop(walk, item, i, QUERN_DROP_TARGET_DEAD, 1);
+        return quern_entity_null();
+    }
+    return quern_entity_is_provisional(parent) ? walk->created[quern_entity_index(parent)] : parent;
+}
+
+/* Lists and links an instance. parent: as recorded, or null. */
+static void play_instance(const quern__play_walk *walk, const quern__item *item, uint32_t i,
+                          quern_entity parent)
 {
     quern__relating *relating = walk->relating;
+    quern__storage *storage = relating->storage;
     quern__resolved *resolved = relating->resolved;
-    const quern__operation *operation = walk->batch->operation;
-    const quern__spawn_variant *variant = operation->variant;
-    const quern__prefab *prefab = variant->cache->prefab;
-    const uint32_t number = quern_entity_index(item->entity);
-    const uint32_t first_created = relating->streams.items[walk->stream].first_created + number;
-    const quern_entity *handles = walk->created + number;
-    quern_entity parent = quern_entity_null();
-    if (variant->has_parent) {
-        memcpy(&parent, (const char *)item + operation->operands[variant->override_count].offset_bytes,
-               sizeof parent);
-        const uint32_t slot = quern__play_find_slot(walk, parent);
-        if (slot == QUERN__NOTE_NONE || quern__relating_has_ended(relating, slot)) {
-            quern__play_drop(walk, item, i, QUERN_DROP_TARGET_DEAD, 1);
-            parent = quern_entity_null();
-        } else if (quern_entity_is_provisional(parent)) {
-            parent = walk->created[quern_entity_index(parent)];
-        }
-    }
-    if (add_instance(resolved, relating->storage, operation, item, first_created, parent) != QUERN_OK) {
+    quern__prefab *prefab;
+    quern__spawned added = describe_instance(resolved, walk->batch->operation, item,
+                                             relating->streams.items[walk->stream].first_created, &prefab);
+    if (parent.bits != 0) added.parent = find_parent(walk, item, i, parent);
+    const quern_entity *handles = handles_of(resolved, storage, &added, relating->created.items);
+    if (handles == NULL || add_instance(resolved, storage, added, prefab) != QUERN_OK) {
         relating->is_out_of_memory = true;
         return;
     }
     relating->marks_members = resolved->spawned_are_linked = true;
-    for (uint32_t k = 0; k < prefab->members.count; k++)
-        quern__relating_mark_member(relating, quern_entity_index(handles[k]), first_created + k);
-    const quern__prefab_plan *plan = resolved->spawned.items[resolved->spawned.count - 1].plan;
-    if (plan == NULL) {
-        refuse_members(relating, prefab, handles);
+    for (uint32_t k = 0; k < added.prefab->members.count; k++)
+        quern__relating_mark_member(relating, quern_entity_index(handles[k]), number_of(&added, k));
+    const quern__spawned *latest = &resolved->spawned.items[resolved->spawned.count - 1];
+    if (latest->plan == NULL) {
+        end_members(relating, latest, handles);
         return;
     }
-    const quern__instances instance = {.storage = relating->storage,
-                                       .prefab = prefab,
-                                       .plan = plan,
+    const quern__instances instance = {.storage = storage,
+                                       .prefab = added.prefab,
+                                       .plan = latest->plan,
                                        .parent_relation =
-                                           parent.bits != 0 ? relating->storage->relations->parent : NULL,
-                                       .parent = parent};
+                                           added.parent.bits != 0 ? storage->relations->parent : NULL,
+                                       .parent = added.parent};
     if (quern__instance_link(&instance, handles) != QUERN_OK) relating->is_out_of_memory = true;
     /* the rows will agree with these links */
-    relating->noted_count = relating->storage->relations->log.changes.count;
-    if (prefab->has_other_links) link_targets(walk, item, i, handles);
+    relating->noted_count = storage->relations->log.changes.count;
+    if (added.prefab->has_other_links) link_targets(walk, item, i, added.prefab, handles);
+}
+
+static void play_spawn(const quern__play_walk *walk, quern__item *item, uint32_t i)
+{
+    const quern__operation *operation = walk->batch->operation;
+    const quern__spawn_variant *variant = operation->variant;
+    quern_entity parent = quern_entity_null();
+    if (variant->has_parent)
+        memcpy(&parent, (const char *)item + operation->operands[variant->override_count].offset_bytes,
+               sizeof parent);
+    play_instance(walk, item, i, parent);
+}
+
+static void play_clone(const quern__play_walk *walk, quern__item *item, uint32_t i)
+{
+    const quern__clone_item *clone = (const quern__clone_item *)(const void *)item;
+    const quern__clone *found = &walk->relating->resolved->clones.items[clone->index];
+    play_instance(walk, item, i, found->is_not_copied ? quern_entity_null() : found->parent);
 }
 
 void quern__play_spawns(const quern__play_walk *walk)
 {
     quern__play_each(walk, play_spawn);
+}
+
+void quern__play_clones(const quern__play_walk *walk)
+{
+    quern__play_each(walk, play_clone);
 }
 
 /* ----------------------------------------------------------------------------------------- instances */
@@ -395,7 +522,7 @@ static quern__instances instances_of(const quern__resolved *resolved, const quer
                                      quern__storage *storage, quern__prefab_override *overrides)
 {
     const quern__operation *operation = it->operation;
-    const uint32_t override_count = operation->variant->override_count;
+    const uint32_t override_count = count_overrides(operation);
     for (uint32_t i = 0; i < override_count; i++) {
         overrides[i] = operation->variant->overrides[i];
         overrides[i].values = it->first_item + operation->operands[i].offset_bytes;
@@ -423,6 +550,7 @@ quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *s
         const uint32_t count = it->count * it->prefab->members.count;
         it->first_destroyed = (uint32_t)resolved->destroyed_count;
         resolved->destroyed_count += count;
+        if (it->refused_result == QUERN_OK) continue; /* there was nothing to copy */
         resolved->refused_count += count;
         if (resolved->refused_result == QUERN_OK) resolved->refused_result = it->refused_result;
     }
@@ -445,15 +573,18 @@ quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *s
     return QUERN_OK;
 }
 
-void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage)
+void quern__spawned_put(quern__resolved *resolved, quern__storage *storage)
 {
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
     for (uint32_t i = 0; i < resolved->spawned.count; i++) {
         const quern__spawned *it = &resolved->spawned.items[i];
-        const quern_entity *handles = resolved->created.items + it->first_created;
+        /* the relate stage has reserved the memory for scattered handles */
+        const quern_entity *handles = handles_of(resolved, storage, it, resolved->created.items);
         if (it->plan != NULL) {
             const quern__instances instances = instances_of(resolved, it, storage, overrides);
             quern__instances_put(&instances, 0, it->count, handles);
+            for (uint32_t k = 0; k < it->count && it->prefab == &quern__leaf_prefab; k++)
+                quern__leaf_fill(storage, resolved->clones.items[it->first_clone + k].entity, handles[k]);
             continue;
         }
         for (uint32_t k = 0; k < it->count * it->prefab->members.count; k++)

@@ -186,6 +186,7 @@ typedef struct quern__note {
     bool has_ended;
     bool is_destroyed; /* destroyed by its own command, so no follow-up destroy is needed */
     bool is_refused;
+    bool is_not_copied; /* the copy of an entity that was not copied; has ended */
     bool
         is_switched; /* a command disabled or enabled a tree with the entity, so follow-up commands set its tags */
     uint8_t tags; /* tags of disabled entities after the commands played so far: see play.c */
@@ -338,7 +339,7 @@ typedef void quern__play_function(const quern__play_walk *walk);
 
 quern__play_function quern__play_edge_values, quern__play_destroys, quern__play_creates,
     quern__play_relates, quern__play_unrelates, quern__play_adds_edges, quern__play_unrelates_from,
-    quern__play_names, quern__play_switches, quern__play_spawns;
+    quern__play_names, quern__play_switches, quern__play_spawns, quern__play_clones;
 
 /* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
  * point disables or enables a tree. */
@@ -783,6 +784,32 @@ typedef QUERN__ARRAY(uint32_t) quern__slot_list;
 
 typedef struct quern__spawned quern__spawned;
 
+/* What a command that clones copies. */
+typedef struct quern__clone {
+    quern_entity entity;
+    quern_entity parent;         /* of the copy; may be null or provisional */
+    quern__archetype *archetype; /* of the entity if it is a leaf, otherwise NULL */
+    quern__prefab *prefab;       /* the captured tree, with a reference; NULL: a leaf, or not copied */
+    uint32_t first_other;        /* number of the copy of member 1 among the creates of the stream */
+    uint32_t system_number;      /* of the stream */
+    bool is_not_copied;          /* the copy of the root is created and destroyed at once */
+    bool is_dead;                /* not copied because the entity is dead */
+} quern__clone;
+
+/* A stream that clones, as it was recorded. */
+typedef struct quern__cloned_stream {
+    quern__stream *stream;
+    uint32_t create_count, member_count;
+    uint8_t traits;
+} quern__cloned_stream;
+
+/* The members of a copied tree other than the root. */
+typedef struct quern__other_members {
+    uint32_t first_created; /* number of member 1 among the creates of all streams */
+    uint32_t count;
+    uint32_t spawned; /* index in quern__resolved.spawned */
+} quern__other_members;
+
 /* Output of resolving, in addition to that in sequences, groups and edits. */
 struct quern__resolved {
     QUERN__ARRAY(quern__archetype_delta) deltas;
@@ -802,6 +829,13 @@ struct quern__resolved {
     /* for each of `spawned`, the first row of each group in its archetype */
     QUERN__ARRAY(uint32_t) spawned_rows;
     bool spawned_are_linked; /* the relate stage has linked and named the members */
+    QUERN__ARRAY(quern__other_members) others; /* ascending */
+    QUERN__ARRAY(quern__leaf_plan *) leaf_plans; /* the first leaf_plan_count are in use */
+    uint32_t leaf_plan_count;
+    QUERN__ARRAY(quern_entity) handles; /* scratch memory: the members of one copied tree */
+    /* from quern__clones_begin to quern__clones_end: */
+    QUERN__ARRAY(quern__clone) clones; /* in the order of streams */
+    QUERN__ARRAY(quern__cloned_stream) cloned_streams;
 };
 
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
@@ -813,6 +847,8 @@ static inline void quern__resolved_clear(quern__resolved *resolved)
     if (QUERN__UNLIKELY(resolved->spawned.count > 0)) {
         resolved->spawned.count = 0;
         resolved->spawned_rows.count = 0;
+        resolved->others.count = 0;
+        resolved->leaf_plan_count = 0;
         resolved->spawned_are_linked = false;
     }
     resolved->created.count = 0;
@@ -872,6 +908,10 @@ static inline quern__archetype_delta *quern__resolved_delta(const quern__resolve
  * and links its members, so that commands on relations find them. Its rows agree with these links: only later changes
  * need follow-up commands. */
 
+/* A copy made by a clone is an instance of the tree that quern__clones_begin has captured, or of quern__leaf_prefab.
+ * Provisional handles are numbered when commands are recorded, when only the root of the copy is known. The other members
+ * therefore have the numbers after all creates of the stream. The relate stage always runs if there are such members. */
+
 /* Consecutive instances of one prefab. */
 struct quern__spawned {
     const quern__prefab *prefab;
@@ -884,8 +924,31 @@ struct quern__spawned {
     uint32_t first_created;      /* number of the first root among the creates of all streams */
     uint32_t first_row;          /* index of the first group in quern__resolved.spawned_rows */
     uint32_t first_destroyed;    /* index in the list of destroyed entities, if refused */
-    quern_result refused_result; /* the error, if refused */
+    quern_result refused_result; /* the error, if refused; QUERN_OK if a clone has nothing to copy */
+    uint32_t first_clone;        /* index of the first instance's clone, or QUERN__CLONE_NONE */
+    uint32_t first_other;        /* of a clone: number of member 1 among the creates of all streams */
 };
+
+#define QUERN__CLONE_NONE UINT32_MAX
+
+/* Finds what clones copy, gives their streams the handles of all members, and the traits that follow. Nothing in the world
+ * has changed yet. Call quern__clones_end afterwards also on failure. Errors: OUT_OF_MEMORY, LIMIT. */
+quern_result quern__clones_begin(quern__resolved *resolved, quern__gathered *gathered,
+                                 quern__storage *storage);
+
+/* Ends the sync point: restores the streams, for another attempt after a failure, and releases captured trees. */
+void quern__clones_end(quern__resolved *resolved, const quern__storage *storage);
+
+/* Finds or makes the plan for the copy of a leaf. Errors: those of quern__leaf_find_target. */
+quern_result quern__leaf_plan_find(quern__resolved *resolved, quern__storage *storage,
+                                   quern__archetype *archetype, uint32_t parent_slot,
+                                   const quern__prefab_plan **out_plan);
+
+/* Frees the lists of clones. */
+void quern__clones_release(quern__resolved *resolved, const quern_allocator *allocator);
+
+/* Returns whether the entity with this number is the copy of an entity that was not copied. */
+bool quern__spawned_is_not_copied(const quern__resolved *resolved, uint32_t created);
 
 /* Lists all instances, and performs quern__spawned_reserve_rows. The relate stage lists them itself. Errors:
  * OUT_OF_MEMORY. */
@@ -911,7 +974,7 @@ uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location);
 quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage);
 
 /* Puts all instances into the world. Creates must have their handles. */
-void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage);
+void quern__spawned_put(quern__resolved *resolved, quern__storage *storage);
 
 /* ------------------------------------------------------------------------------------------- applying */
 

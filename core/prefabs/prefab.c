@@ -210,15 +210,20 @@ void quern__prefabs_release(quern__storage *storage)
     storage->prefabs = NULL;
 }
 
+bool quern__prefabs_ensure(quern__storage *storage)
+{
+    if (storage->prefabs != NULL) return true;
+    quern__prefabs *made = quern__allocate(&storage->allocator, sizeof *made, _Alignof(quern__prefabs));
+    if (made == NULL) return false;
+    *made = (quern__prefabs){.first_free = QUERN__SLOT_NONE};
+    storage->prefabs = made;
+    return true;
+}
+
 static bool reserve_slot(quern__storage *storage)
 {
     const quern_allocator *allocator = &storage->allocator;
-    if (storage->prefabs == NULL) {
-        quern__prefabs *made = quern__allocate(allocator, sizeof *made, _Alignof(quern__prefabs));
-        if (made == NULL) return false;
-        *made = (quern__prefabs){.first_free = QUERN__SLOT_NONE};
-        storage->prefabs = made;
-    }
+    if (!quern__prefabs_ensure(storage)) return false;
     quern__prefabs *prefabs = storage->prefabs;
     if (prefabs->first_free != QUERN__SLOT_NONE) return true;
     if (!quern__array_reserve(allocator, &prefabs->slots, prefabs->slots.count + 1)) return false;

@@ -148,6 +148,9 @@ quern__prefab *quern__prefab_create(const quern_allocator *allocator);
 void quern__prefab_retain(quern__prefab *prefab);
 void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator);
 
+/* Creates the registry if the world has none. Returns false if out of memory. */
+bool quern__prefabs_ensure(quern__storage *storage);
+
 /* Registers a prefab, and passes the caller's reference to the registry. Fails with OUT_OF_MEMORY; the caller
  * then keeps the reference. */
 quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle);
@@ -281,9 +284,41 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
                           const quern_entity *handles);
 
 /* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot, or is none of the world. */
-quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot);
+quern_result quern__prefab_check_slot(const quern__storage *storage, quern_component slot);
 
-/* Implements quern_prefab_capture, without its line in the log. */
-quern_result quern__prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab);
+/* Captures a tree. The caller gets the reference, and registers or releases the prefab. Errors: those of
+ * quern_prefab_capture. */
+quern_result quern__prefab_capture(quern__storage *storage, quern_entity root, quern__prefab **out_prefab);
+
+/* ---------------------------------------------------------------------------------------------- leaves */
+
+/* A *leaf* is an entity with nothing below it and no relation but the hierarchy, whose values can be copied. It is copied
+ * without capturing it (leaf.c). */
+
+/* The prefab of a member without components, for the rows and links of copies of leaves. It is never released. */
+extern const quern__prefab quern__leaf_prefab;
+
+/* The plan of copies of leaves in one archetype. */
+typedef struct quern__leaf_plan {
+    quern__prefab_plan plan;
+    quern__archetype *archetype; /* of the copies */
+} quern__leaf_plan;
+
+static inline void quern__leaf_plan_init(quern__leaf_plan *plan, quern__archetype *archetype)
+{
+    *plan = (quern__leaf_plan){.plan = {.archetypes = &plan->archetype}, .archetype = archetype};
+}
+
+/* Returns whether an entity, which must be alive, is a leaf, and its archetype. */
+bool quern__leaf_find(const quern__storage *storage, quern_entity entity, quern__archetype **out_archetype);
+
+/* Finds the archetype of the copies of leaves of an archetype below another parent. parent_slot: QUERN__SLOT_NONE for
+ * none. Errors: those of quern__storage_ensure_archetype. */
+quern_result quern__leaf_find_target(quern__storage *storage, quern__archetype *archetype,
+                                     uint32_t parent_slot, quern__archetype **out_target);
+
+/* Copies the values of a leaf, and which components are disabled, to a copy that has been put into the world as an instance
+ * of quern__leaf_prefab. Handles of the leaf in described fields become those of the copy. */
+void quern__leaf_fill(quern__storage *storage, quern_entity entity, quern_entity copy);
 
 #endif

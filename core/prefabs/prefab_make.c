@@ -30,7 +30,7 @@ struct prefab_source;
 
 /* A prefab under construction. */
 typedef struct prefab_capture {
-    quern_world *world;
+    quern__storage *storage;
     const quern_allocator *allocator;
     quern__prefab *prefab;
     const struct prefab_source *source;
@@ -96,11 +96,11 @@ static inline uint32_t prefab_capture_find_member(const prefab_capture *it, quer
 static bool add_outside_link(prefab_capture *it, quern__relation *relation, link_indices *links,
                              uint32_t member)
 {
-    const bool is_roots_parent = member == 0 && relation == it->world->storage.relations->parent;
+    const bool is_roots_parent = member == 0 && relation == it->storage->relations->parent;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     const uint32_t target = quern__links_target(&relation->links, slot);
     if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
-    const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
+    const quern_entity entity = quern__entity_of_slot(it->storage, target);
     return prefab_capture_find_member(it, entity) != QUERN_NO_MEMBER ||
            prefab_capture_add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
 }
@@ -113,9 +113,8 @@ static bool add_sources(prefab_capture *it, quern__relation *relation, link_indi
          slot_of_source != QUERN__SLOT_NONE;
          slot_of_source = quern__links_at(&relation->links, slot_of_source)->next) {
         const uint32_t source =
-            prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, slot_of_source));
-        if (source != QUERN_NO_MEMBER &&
-            (source != 0 || relation != it->world->storage.relations->parent) &&
+            prefab_capture_find_member(it, quern__entity_of_slot(it->storage, slot_of_source));
+        if (source != QUERN_NO_MEMBER && (source != 0 || relation != it->storage->relations->parent) &&
             !prefab_capture_add_link(it, relation, links, source, member, quern_entity_null()))
             return false;
     }
@@ -125,12 +124,11 @@ static bool add_sources(prefab_capture *it, quern__relation *relation, link_indi
 /* Whether the member's target in the relation is also a member. */
 static bool has_target_inside(const prefab_capture *it, const quern__relation *relation, uint32_t member)
 {
-    if (member == 0 && relation == it->world->storage.relations->parent) return false;
+    if (member == 0 && relation == it->storage->relations->parent) return false;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     const uint32_t target = quern__links_target(&relation->links, slot);
     return target != QUERN__SLOT_NONE &&
-           prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, target)) !=
-               QUERN_NO_MEMBER;
+           prefab_capture_find_member(it, quern__entity_of_slot(it->storage, target)) != QUERN_NO_MEMBER;
 }
 
 /* Adds the links of a relation with one target. Those of a relation with levels are added targets before sources: first
@@ -161,7 +159,7 @@ static bool capture_edges(prefab_capture *it, quern__relation *relation, link_in
         for (uint32_t r = 0; r < quern__edge_list_ranges(targets); r++) {
             const quern__edge_range range = quern__edge_list_range(targets, r);
             for (uint32_t k = 0; k < range.count; k++) {
-                const quern_entity target = quern__entity_of_slot(&it->world->storage, range.slots[k]);
+                const quern_entity target = quern__entity_of_slot(it->storage, range.slots[k]);
                 const uint32_t member = prefab_capture_find_member(it, target);
                 const bool is_outside = member == QUERN_NO_MEMBER;
                 if (!prefab_capture_add_link(it, relation, links, i, member,
@@ -189,7 +187,7 @@ static quern_result prefab_capture_list_links(prefab_capture *it, quern__relatio
 
 static quern_result list_links(prefab_capture *it)
 {
-    const quern__relations *relations = it->world->storage.relations;
+    const quern__relations *relations = it->storage->relations;
     link_indices links = {0};
     quern_result result = QUERN_OK;
     if (relations->list.count > 0 && !quern__array_reserve(it->allocator, &links, it->depths.count))
@@ -246,7 +244,7 @@ static quern_result list_nodes(prefab_capture *it)
         prefab->nodes.items[prefab->nodes.count] = quern__empty_link_node;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
-        const bool is_parent = link->relation == it->world->storage.relations->parent;
+        const bool is_parent = link->relation == it->storage->relations->parent;
         prefab->has_children |= is_parent;
         prefab->has_other_links |= !is_parent;
         if (!is_parent) continue;
@@ -279,7 +277,7 @@ static bool set_has(const member_components *set, uint32_t component_index)
  * its own group, since its instances may get different levels. */
 static bool has_other_levels(const prefab_capture *it, const member_components *set)
 {
-    const quern__relations *relations = it->world->storage.relations;
+    const quern__relations *relations = it->storage->relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
         const quern__relation *relation = relations->list.items[i];
         if (relation != relations->parent && relation->has_levels &&
@@ -355,16 +353,16 @@ static quern_result sort_into_groups(prefab_capture *it)
  * spawned. */
 static bool is_captured(const prefab_capture *it, uint32_t group, uint32_t component_index)
 {
-    const quern__component *component = it->world->storage.components.list.items[component_index];
+    const quern__component *component = it->storage->components.list.items[component_index];
     if (!component->is_managed || component->managed.relation == NULL) return true;
     if (component->managed.level > 0) return false;
-    return group != 0 || component->managed.relation != it->world->storage.relations->parent;
+    return group != 0 || component->managed.relation != it->storage->relations->parent;
 }
 
 static quern_result add_column(prefab_capture *it, quern__prefab_group *group, uint32_t component_index)
 {
     quern__prefab *prefab = it->prefab;
-    const quern__type *type = quern__components_type(&it->world->storage.components, component_index);
+    const quern__type *type = quern__components_type(&it->storage->components, component_index);
     if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -400,7 +398,7 @@ static quern_result add_components(prefab_capture *it, uint32_t i)
         prefab->component_indices.items[prefab->component_indices.count++] = index;
         group->component_count++;
         quern_result result = QUERN_OK;
-        if (quern__components_type(&it->world->storage.components, index)->size_bytes > 0)
+        if (quern__components_type(&it->storage->components, index)->size_bytes > 0)
             result = add_column(it, group, index);
         if (result != QUERN_OK) return result;
     }
@@ -567,9 +565,9 @@ static quern_result copy_names(prefab_capture *it)
 
 /* ------------------------------------------------------------------------------------------- compiling */
 
-/* Compiles members that have their depths and sets into it->prefab, and registers it. Releases `it`, and on failure
- * also the prefab. */
-static quern_result prefab_capture_finish(prefab_capture *it, quern_result result, quern_prefab *out_prefab)
+/* Compiles members that have their depths and sets into it->prefab. Releases `it`, and on failure also the prefab. */
+static quern_result prefab_capture_finish(prefab_capture *it, quern_result result,
+                                          quern__prefab **out_prefab)
 {
     if (result == QUERN_OK) result = sort_into_groups(it);
     for (uint32_t i = 0; result == QUERN_OK && i < it->prefab->groups.count; i++)
@@ -591,22 +589,33 @@ static quern_result prefab_capture_finish(prefab_capture *it, quern_result resul
     quern__map_release(&it->members, it->allocator);
     quern__array_release(it->allocator, &it->set_indices);
     quern__array_release(it->allocator, &it->parts);
-    if (result == QUERN_OK) result = quern__prefabs_add(&it->world->storage, it->prefab, out_prefab);
-    if (result != QUERN_OK) quern__prefab_release(it->prefab, it->allocator);
+    if (result == QUERN_OK)
+        *out_prefab = it->prefab;
+    else
+        quern__prefab_release(it->prefab, it->allocator);
     return result;
+}
+
+/* Registers a prefab that was compiled. Releases it on failure. */
+static quern_result add_compiled(quern__storage *storage, quern_result result, quern__prefab *prefab,
+                                 quern_prefab *out_handle)
+{
+    if (result != QUERN_OK) return result;
+    const quern_result added = quern__prefabs_add(storage, prefab, out_handle);
+    if (added != QUERN_OK) quern__prefab_release(prefab, &storage->allocator);
+    return added;
 }
 
 /* ---------------------------------------------------------------------------------- trees of entities */
 
 static const quern__record *record_of(const prefab_capture *it, uint32_t member)
 {
-    return quern__entities_record(&it->world->storage.entities,
-                                  quern_entity_index(it->entities.items[member]));
+    return quern__entities_record(&it->storage->entities, quern_entity_index(it->entities.items[member]));
 }
 
 static quern__archetype *archetype_of(const prefab_capture *it, uint32_t member)
 {
-    return quern__storage_archetype_of(&it->world->storage, record_of(it, member));
+    return quern__storage_archetype_of(it->storage, record_of(it, member));
 }
 
 static bool add_member(prefab_capture *it, quern_entity entity, uint32_t depth)
@@ -628,7 +637,7 @@ static bool add_member(prefab_capture *it, quern_entity entity, uint32_t depth)
 /* Lists the root and all entities below it, breadth first. */
 static quern_result list_tree(prefab_capture *it, quern_entity root)
 {
-    const quern__storage *storage = &it->world->storage;
+    const quern__storage *storage = it->storage;
     const quern__relation *parent = storage->relations->parent;
     if (!add_member(it, root, 0)) return prefab_capture_fail_memory();
     for (uint32_t i = 0; parent != NULL && i < it->entities.count; i++) {
@@ -655,7 +664,7 @@ static const void *captured_value(const prefab_capture *it, uint32_t member, uin
 static const char *captured_name(const prefab_capture *it, uint32_t member)
 {
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
-    const quern__name *name = quern__names_of(it->world->storage.names, slot);
+    const quern__name *name = quern__names_of(it->storage->names, slot);
     return name != NULL ? name->text : NULL;
 }
 
@@ -698,13 +707,15 @@ static const prefab_source tree = {.value = captured_value,
                                    .list_toggles = list_toggles,
                                    .list_links = prefab_capture_list_links};
 
-quern_result quern__prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+quern_result quern__prefab_capture(quern__storage *storage, quern_entity root, quern__prefab **out_prefab)
 {
-    const quern_allocator *allocator = &world->storage.allocator;
-    quern_result result = quern__entities_check(&world->storage.entities, root);
+    const quern_allocator *allocator = &storage->allocator;
+    quern_result result = quern__entities_check(&storage->entities, root);
     if (result != QUERN_OK) return result;
-    prefab_capture it = {
-        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
+    prefab_capture it = {.storage = storage,
+                         .allocator = allocator,
+                         .prefab = quern__prefab_create(allocator),
+                         .source = &tree};
     result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
     return prefab_capture_finish(&it, result, out_prefab);
 }
@@ -713,9 +724,10 @@ quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_p
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(out_prefab);
-    const quern_result result = quern__prefab_capture(world, root, out_prefab);
-    if (result == QUERN_OK &&
-        !quern__prefab_is_enabled(quern__prefabs_find(&world->storage, *out_prefab), &world->storage))
+    quern__prefab *prefab = NULL;
+    quern_result result = quern__prefab_capture(&world->storage, root, &prefab);
+    result = add_compiled(&world->storage, result, prefab, out_prefab);
+    if (result == QUERN_OK && !quern__prefab_is_enabled(prefab, &world->storage))
         quern__log(
             QUERN_LOG_INFO,
             "quern_prefab_capture: entity %u:%u is disabled, so instances of prefab %u will be, too: "
@@ -750,15 +762,16 @@ static bool insert(member_set *set, uint32_t index)
     return true;
 }
 
-static quern_result fail_duplicate(const quern_world *world, uint32_t index)
+static quern_result fail_duplicate(const quern__storage *storage, uint32_t index)
 {
     return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "it has '%s' twice: list each component once",
-                       quern__components_type(&world->storage.components, index)->name);
+                       quern__components_type(&storage->components, index)->name);
 }
 
-static quern_result add_value(const quern_world *world, const quern_prefab_value *value, member_set *set)
+static quern_result add_value(const quern__storage *storage, const quern_prefab_value *value,
+                              member_set *set)
 {
-    const quern__components *components = &world->storage.components;
+    const quern__components *components = &storage->components;
     const quern_result result = quern__components_check(components, value->component);
     if (result != QUERN_OK) return result;
     const uint32_t index = quern__component_index(value->component);
@@ -776,13 +789,13 @@ static quern_result add_value(const quern_world *world, const quern_prefab_value
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' cannot be disabled: register it with can_disable, or clear is_disabled",
                            type->name);
-    return insert(set, index) ? QUERN_OK : fail_duplicate(world, index);
+    return insert(set, index) ? QUERN_OK : fail_duplicate(storage, index);
 }
 
 /* Checks the entity of a target: a member of the list, or a living entity. */
 static quern_result check_target_entity(const prefab_capture *it, quern_entity target)
 {
-    const quern__entities *entities = &it->world->storage.entities;
+    const quern__entities *entities = &it->storage->entities;
     if (!quern_entity_is_provisional(target)) return quern__entities_check(entities, target);
     const uint32_t index = quern_entity_index(target);
     if (!quern_entity_equal(target, quern_prefab_member_handle(index)))
@@ -809,7 +822,7 @@ static bool has_target_before(const quern_prefab_member_def *member, uint32_t i)
 static quern_result add_target(const prefab_capture *it, const quern_prefab_member_def *member, uint32_t i,
                                member_set *set)
 {
-    const quern__storage *storage = &it->world->storage;
+    const quern__storage *storage = it->storage;
     quern__relation *relation;
     quern_result result = quern__relation_check(storage, member->targets[i].relation, &relation);
     if (result != QUERN_OK) return result;
@@ -840,21 +853,21 @@ static quern_result add_slots(const prefab_capture *it, member_set *set)
     for (uint32_t i = 0; i < it->parts.count; i++) {
         const quern_component slot = it->described[i].slot;
         if (quern_component_is_null(slot)) continue;
-        quern_result result = i > 0 ? quern__prefab_check_slot(it->world, slot)
+        quern_result result = i > 0 ? quern__prefab_check_slot(it->storage, slot)
                                     : quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                                   "the root is no part of itself: clear its slot");
         if (result == QUERN_OK && !insert(set, quern__component_index(slot)))
-            result = fail_duplicate(it->world, quern__component_index(slot));
+            result = fail_duplicate(it->storage, quern__component_index(slot));
         if (result != QUERN_OK) return quern__message_add_element(result, "the slot of member", i);
     }
     return QUERN_OK;
 }
 
 /* Checks that a value of an edge is given with a target in its relation. */
-static quern_result check_edge_value(const quern_world *world, const quern_prefab_value *value,
+static quern_result check_edge_value(const quern__storage *storage, const quern_prefab_value *value,
                                      const member_set *set)
 {
-    const quern__components *components = &world->storage.components;
+    const quern__components *components = &storage->components;
     const uint32_t index = quern__component_index(value->component),
                    owner = components->list.items[index]->edge_owner;
     for (uint32_t i = 0; i < set->count; i++)
@@ -872,7 +885,7 @@ static quern_result list_values(const prefab_capture *it, uint32_t i, member_set
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'targets' is NULL, and target_count is %u: set both",
                            member->target_count);
     for (uint32_t k = 0; k < member->value_count; k++) {
-        const quern_result result = add_value(it->world, &member->values[k], set);
+        const quern_result result = add_value(it->storage, &member->values[k], set);
         if (result != QUERN_OK) return quern__message_add_element(result, "value", k);
     }
     for (uint32_t k = 0; k < member->target_count; k++) {
@@ -880,7 +893,7 @@ static quern_result list_values(const prefab_capture *it, uint32_t i, member_set
         if (result != QUERN_OK) return quern__message_add_element(result, "target", k);
     }
     for (uint32_t k = 0; k < member->value_count; k++) {
-        const quern_result result = check_edge_value(it->world, &member->values[k], set);
+        const quern_result result = check_edge_value(it->storage, &member->values[k], set);
         if (result != QUERN_OK) return quern__message_add_element(result, "value", k);
     }
     return QUERN_OK;
@@ -888,7 +901,7 @@ static quern_result list_values(const prefab_capture *it, uint32_t i, member_set
 
 static quern_result append_set(prefab_capture *it, uint32_t i)
 {
-    const quern__storage *storage = &it->world->storage;
+    const quern__storage *storage = it->storage;
     member_set set = {.count = 0};
     quern_result result = list_values(it, i, &set);
     if (i > 0 && result == QUERN_OK) {
@@ -977,8 +990,7 @@ static quern_result list_depths(prefab_capture *it)
 static const quern_entity *target_of(const prefab_capture *it, uint32_t i, const quern__relation *relation)
 {
     const quern_prefab_member_def *member = &it->described[i];
-    if (relation == it->world->storage.relations->parent)
-        return i > 0 ? &it->parts.items[member->parent] : NULL;
+    if (relation == it->storage->relations->parent) return i > 0 ? &it->parts.items[member->parent] : NULL;
     for (uint32_t k = 0; k < member->target_count; k++)
         if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
             relation->component_index)
@@ -988,7 +1000,7 @@ static const quern_entity *target_of(const prefab_capture *it, uint32_t i, const
 
 static const void *described_value(const prefab_capture *it, uint32_t i, uint32_t component_index)
 {
-    const quern__component *component = it->world->storage.components.list.items[component_index];
+    const quern__component *component = it->storage->components.list.items[component_index];
     const quern_prefab_member_def *member = &it->described[i];
     if (component->managed.relation != NULL) return target_of(it, i, component->managed.relation);
     for (uint32_t k = 0; k < member->value_count; k++)
@@ -1060,7 +1072,7 @@ static quern_result find_depth(const prefab_capture *it, const quern__relation *
             return quern__fail(
                 QUERN_ERROR_CYCLE,
                 "member %u: its targets in relation '%s' lead into a cycle: remove one of them", i,
-                quern__relation_name(&it->world->storage, relation));
+                quern__relation_name(it->storage, relation));
         path[count++] = at;
         const quern_entity *target = target_of(it, at, relation);
         if (target == NULL || !quern_entity_is_provisional(*target)) {
@@ -1236,13 +1248,15 @@ quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_d
     if (result == QUERN_OK) result = sharing_init(&shared, world, members, member_count);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_allocator *allocator = &world->storage.allocator;
-    prefab_capture it = {.world = world,
+    prefab_capture it = {.storage = &world->storage,
                          .allocator = allocator,
                          .prefab = quern__prefab_create(allocator),
                          .source = &description,
                          .described = shared.members != NULL ? shared.members : members};
     result = it.prefab != NULL ? list_described_members(&it, member_count) : prefab_capture_fail_memory();
-    result = quern__in_call(prefab_capture_finish(&it, result, out_prefab), __func__);
+    quern__prefab *prefab = NULL;
+    result = prefab_capture_finish(&it, result, &prefab);
+    result = add_compiled(&world->storage, result, prefab, out_prefab);
     sharing_release(&shared, allocator);
-    return result;
+    return quern__in_call(result, __func__);
 }

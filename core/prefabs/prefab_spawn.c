@@ -100,14 +100,14 @@ quern_result quern_prefab_slot_register(quern_world *world, const char *name, qu
     return result == QUERN_OK ? result : quern__message_add_call(result, __func__, NULL);
 }
 
-quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot)
+quern_result quern__prefab_check_slot(const quern__storage *storage, quern_component slot)
 {
-    const quern_result result = quern__components_check(&world->storage.components, slot);
+    const quern_result result = quern__components_check(&storage->components, slot);
     if (result != QUERN_OK) return result;
     const uint32_t index = quern__component_index(slot);
-    const quern__type *type = quern__components_type(&world->storage.components, index);
+    const quern__type *type = quern__components_type(&storage->components, index);
     if (type->size_bytes == sizeof(quern_entity) && type->has_entity_fields &&
-        !quern__components_is_managed(&world->storage.components, index))
+        !quern__components_is_managed(&storage->components, index))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "'%s' is no prefab slot: register one by quern_prefab_slot_register", type->name);
@@ -121,7 +121,8 @@ static quern_result find_part(const quern_world *world, quern_entity root, quern
     quern_result result = quern__world_check_unlocked(world, "quern_prefab_part");
     if (result != QUERN_OK) return result;
     const quern__record *record = quern__entities_find(entities, root);
-    result = record != NULL ? quern__prefab_check_slot(world, slot) : quern__entities_check(entities, root);
+    result = record != NULL ? quern__prefab_check_slot(&world->storage, slot)
+                            : quern__entities_check(entities, root);
     if (result != QUERN_OK || record == NULL) return quern__in_call(result, "quern_prefab_part");
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const quern_entity *part =
@@ -141,7 +142,7 @@ uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, q
 {
     QUERN__NEED_OR(world, QUERN_NO_MEMBER);
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
-    const quern_result result = found != NULL ? quern__prefab_check_slot(world, slot)
+    const quern_result result = found != NULL ? quern__prefab_check_slot(&world->storage, slot)
                                               : quern__prefabs_fail(&world->storage, prefab);
     quern__in_call(result, __func__);
     if (found == NULL || result != QUERN_OK) return QUERN_NO_MEMBER;
@@ -321,14 +322,11 @@ static quern_result check_def(spawn_call *it)
     return result;
 }
 
-/* Finds the prefab and the plan, and checks the definition. */
-static quern_result prepare(spawn_call *it, quern_prefab handle)
+/* Finds the plan, and checks the definition. */
+static quern_result prepare(spawn_call *it)
 {
     quern__instances *instances = &it->instances;
     quern__storage *storage = instances->storage;
-    it->prefab = quern__prefabs_find(storage, handle);
-    instances->prefab = it->prefab;
-    if (it->prefab == NULL) return quern__prefabs_fail(storage, handle);
     if (it->def != NULL) {
         const quern_result result = check_def(it);
         if (result != QUERN_OK) return result;
@@ -345,19 +343,20 @@ static quern_result prepare(spawn_call *it, quern_prefab handle)
     return quern__prefab_plan_find(storage, it->prefab, parent_slot, false, &instances->plan);
 }
 
-static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t count,
-                               const quern_spawn_def *def, quern_entity *out_roots,
-                               quern_entity *out_members)
+static quern_result put_many(quern_world *world, quern__prefab *prefab, uint32_t count,
+                             const quern_spawn_def *def, quern_entity *out_roots, quern_entity *out_members)
 {
     spawn_call it;
     it.world = world;
+    it.prefab = prefab;
+    it.instances.prefab = prefab;
     it.def = def;
     it.instances.storage = &world->storage;
     it.instances.parent_relation = NULL;
     it.instances.override_count = 0;
     it.instances.count = count;
     it.instances.is_linked = false;
-    quern_result result = prepare(&it, prefab);
+    quern_result result = prepare(&it);
     if (result != QUERN_OK || count == 0) return result;
     result = reserve(&it);
     if (result != QUERN_OK) return result;
@@ -385,6 +384,15 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
     return QUERN_OK;
 }
 
+static quern_result spawn_many(quern_world *world, quern_prefab handle, uint32_t count,
+                               const quern_spawn_def *def, quern_entity *out_roots,
+                               quern_entity *out_members)
+{
+    quern__prefab *prefab = quern__prefabs_find(&world->storage, handle);
+    return QUERN__LIKELY(prefab != NULL) ? put_many(world, prefab, count, def, out_roots, out_members)
+                                         : quern__prefabs_fail(&world->storage, handle);
+}
+
 quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab prefab, uint32_t count,
                                      const quern_spawn_def *def, quern_entity *out_roots,
                                      quern_entity *out_members)
@@ -400,20 +408,90 @@ quern_result quern_prefab_spawn(quern_world *world, quern_prefab prefab, const q
     return quern__in_call(spawn_many(world, prefab, 1, def, out_root, NULL), __func__);
 }
 
-/* Captures the tree only to spawn it once. */
+/* ---------------------------------------------------------------------------------------------- clones */
+
+/* Copies a leaf of an archetype below a parent, which may be null. */
+static quern_result copy_leaf(quern_world *world, quern_entity entity, quern__archetype *archetype,
+                              quern_entity parent, quern_entity *out_copy)
+{
+    quern__storage *storage = &world->storage;
+    quern__entities *entities = &storage->entities;
+    const bool has_parent = parent.bits != 0;
+    uint32_t name_count = 0;
+    quern_entity copy;
+    quern__archetype *target;
+    quern__leaf_plan plan;
+    quern_result result = quern__leaf_find_target(
+        storage, archetype, has_parent ? quern_entity_index(parent) : QUERN__SLOT_NONE, &target);
+    if (result != QUERN_OK) return result;
+    quern__leaf_plan_init(&plan, target);
+    const quern__instances instances = {.storage = storage,
+                                        .prefab = &quern__leaf_prefab,
+                                        .plan = &plan.plan,
+                                        .parent_relation = has_parent ? storage->relations->parent : NULL,
+                                        .parent = parent,
+                                        .count = 1};
+    result = quern__entities_reserve(entities, &storage->allocator, 1);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);
+    if (result == QUERN_OK && has_parent) {
+        quern__entities_peek(entities, 1, &copy);
+        const quern__new_slots slots = {.handles = &copy, .handle_count = 1};
+        result = quern__instances_reserve_links(&instances, &slots, &name_count);
+    }
+    if (QUERN__UNLIKELY(result != QUERN_OK)) {
+        quern__rows_unreserve(storage, target);
+        quern__entities_trim(entities, &storage->allocator);
+        return result;
+    }
+    quern__slots_allocate(storage, 1, &copy);
+    quern__instances_put(&instances, 0, 1, &copy);
+    quern__leaf_fill(storage, entity, copy);
+    if (out_copy != NULL) *out_copy = copy;
+    quern__rows_gather_if_large(storage);
+    quern__hooks_after(storage);
+    return QUERN_OK;
+}
+
+/* Whether the definition has nothing but a parent. */
+static bool has_only_parent(const quern_spawn_def *def)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_SPAWN_OVERRIDES; i++)
+        if (def->overrides[i].component.bits != 0 || def->overrides[i].member != 0 ||
+            def->overrides[i].column != NULL || def->fill_components[i].bits != 0)
+            return false;
+    return def->fill == NULL;
+}
+
+static quern_result clone(quern_world *world, quern_entity entity, const quern_spawn_def *def,
+                          quern_entity *out_root)
+{
+    quern__storage *storage = &world->storage;
+    quern__archetype *archetype;
+    quern__prefab *prefab;
+    quern_result result = quern__entities_check(&storage->entities, entity);
+    if (result != QUERN_OK) return result;
+    const quern_entity beside =
+        quern__entity_of_link(storage, quern__parent_slot(storage, quern_entity_index(entity)));
+    if ((def == NULL || has_only_parent(def)) && quern__leaf_find(storage, entity, &archetype)) {
+        const quern_entity parent = def != NULL ? def->parent : beside;
+        if (parent.bits != 0) result = quern__entities_check(&storage->entities, parent);
+        if (parent.bits != 0 && result == QUERN_OK && storage->relations->parent == NULL)
+            result = quern__relation_register(storage, &quern__parent_def, &storage->relations->parent);
+        return result == QUERN_OK ? copy_leaf(world, entity, archetype, parent, out_root) : result;
+    }
+    result = quern__prefab_capture(storage, entity, &prefab);
+    if (result != QUERN_OK) return result;
+    const quern_spawn_def below_same = {.parent = beside};
+    result = quern__prefabs_ensure(storage)
+                 ? put_many(world, prefab, 1, def != NULL ? def : &below_same, out_root, NULL)
+                 : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the handles of instances");
+    quern__prefab_release(prefab, &storage->allocator);
+    return result;
+}
+
 quern_result quern_entity_clone(quern_world *world, quern_entity entity, const quern_spawn_def *def,
                                 quern_entity *out_root)
 {
     QUERN__ENTER_UNLOCKED(world);
-    quern_prefab prefab;
-    quern_result result = quern__prefab_capture(world, entity, &prefab);
-    if (result == QUERN_OK) {
-        quern__storage *storage = &world->storage;
-        const quern_spawn_def beside = {
-            .parent =
-                quern__entity_of_link(storage, quern__parent_slot(storage, quern_entity_index(entity)))};
-        result = spawn_many(world, prefab, 1, def != NULL ? def : &beside, out_root, NULL);
-        quern__prefabs_remove(storage, prefab);
-    }
-    return quern__in_call(result, __func__);
+    return quern__in_call(clone(world, entity, def, out_root), __func__);
 }

@@ -526,6 +526,14 @@ uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *curso
     return count;
 }
 
+quern_result quern_query_get_order_stats(const quern_query *query, quern_order_stats *out_stats)
+{
+    QUERN__NEED(query);
+    QUERN__NEED(out_stats);
+    *out_stats = quern__order_get_stats(query);
+    return QUERN_OK;
+}
+
 uint64_t quern_query_count(quern_query *query)
 {
     if (query == NULL) {

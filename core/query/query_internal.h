@@ -690,6 +690,19 @@ bool quern__order_is_empty(const quern_order *def);
 quern_result quern__order_create(quern__query *query, const quern_query_def *def);
 void quern__order_destroy(quern__query *query);
 
+/* Returns the numbers of the order; all zero if there is none. */
+quern_order_stats quern__order_get_stats(const quern__query *query);
+
+/* Whether some term of an ordered query writes. */
+bool quern__order_writes(const quern__query *query);
+
+/* Shows the next rows of the order: a view of rows that follow each other in a chunk and in the order, from number *at to
+ * before number `end`. Advances *at. Returns false if *at is `end`, or beyond the last row. The view has change data if a
+ * term writes or the archetype has bits of rows. *out_archetype: the archetype of the rows. Threads: any, while the order
+ * and the world do not change. */
+bool quern__order_next_of_piece(const quern__query *query, uint32_t *at, uint32_t end, quern_view *view,
+                                const quern__archetype **out_archetype);
+
 /* Returns the order as it was defined. The name of a field belongs to the query. */
 quern_order quern__order_get_def(const quern__query *query);
 

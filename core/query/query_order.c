@@ -43,6 +43,7 @@ struct quern__order {
     QUERN__ARRAY(quern__keyed) rows;
     QUERN__ARRAY(quern__keyed) scratch;
     uint32_t list_number; /* number of times that `rows` was sorted */
+    quern_order_stats stats;
 };
 
 typedef struct quern__order order_state;
@@ -167,6 +168,11 @@ quern_order quern__order_get_def(const quern__query *query)
                          .descending = order->descending,
                          .compare = order->compare,
                          .user_data = order->user_data};
+}
+
+quern_order_stats quern__order_get_stats(const quern__query *query)
+{
+    return query->order != NULL ? query->order->stats : (quern_order_stats){0};
 }
 
 /* -------------------------------------------------------------------------------------------- sorting */
@@ -426,10 +432,14 @@ quern_result quern__order_refresh(quern__query *query, bool is_outside)
                            (unsigned long long)count);
     result = list_places(query);
     if (result != QUERN_OK) return result;
-    if (order->watch.is_fresh || order->watch.new_rows * MERGED_PART > count)
+    const bool sorts_all = order->watch.is_fresh || order->watch.new_rows * MERGED_PART > count;
+    if (sorts_all)
         sort_all(query);
     else
         sort_new(query);
+    order->stats =
+        (quern_order_stats){count, sorts_all ? count : order->watch.new_rows, order->stats.sort_count + 1,
+                            order->stats.all_sorted_count + sorts_all};
     order->watch.is_valid = true;
     return QUERN_OK;
 }
@@ -447,10 +457,10 @@ static inline const order_place *place_of(const order_state *order, uint64_t pos
                                 quern__position_chunk(position)];
 }
 
-static inline bool next_rows(quern_query_iterator *iterator, const order_state *order)
+/* Shows the rows from number `at` on, before number `end`. Returns how many. Precondition: at < end. */
+static inline uint32_t show_rows(const order_state *order, uint32_t at, uint32_t end, quern_view *view)
 {
-    const uint32_t at = iterator->match_index, left = order->rows.count - at;
-    if (QUERN__UNLIKELY(at >= order->rows.count)) return false;
+    const uint32_t left = end - at;
     const quern__keyed *row = &order->rows.items[at];
     const uint64_t position = row->value;
     if (QUERN__LIKELY(left > FETCH_AHEAD)) {
@@ -465,9 +475,7 @@ static inline bool next_rows(quern_query_iterator *iterator, const order_state *
         row_count++;
     const order_place *place = place_of(order, position);
     const uint32_t first_row = quern__position_row(position);
-    quern_view *view = &iterator->view;
     view->count = row_count;
-    view->ordinal = iterator->view_count++;
     view->entities = place->entities + first_row;
     view->first_row = first_row;
     view->chunk_row = place->chunk_row;
@@ -475,11 +483,38 @@ static inline bool next_rows(quern_query_iterator *iterator, const order_state *
     view->chunk = place->chunk;
     view->columns = place->columns;
     view->run_shift = place->run_shift;
-    iterator->match_index = at + row_count;
     if (QUERN__UNLIKELY(place->tracking_archetype != NULL)) {
         view->row_bits = NULL;
         quern__view_load_change_data(view, place->tracking_archetype, place->slot);
     }
+    return row_count;
+}
+
+static inline bool next_rows(quern_query_iterator *iterator, const order_state *order)
+{
+    const uint32_t at = iterator->match_index;
+    if (QUERN__UNLIKELY(at >= order->rows.count)) return false;
+    iterator->match_index = at + show_rows(order, at, order->rows.count, &iterator->view);
+    iterator->view.ordinal = iterator->view_count++;
+    return true;
+}
+
+bool quern__order_writes(const quern__query *query)
+{
+    return query->order->writes;
+}
+
+bool quern__order_next_of_piece(const quern__query *query, uint32_t *at, uint32_t end, quern_view *view,
+                                const quern__archetype **out_archetype)
+{
+    const order_state *order = query->order;
+    if (end > order->rows.count) end = order->rows.count;
+    if (*at >= end) return false;
+    view->rows = NULL;
+    view->versions = NULL;
+    view->row_bits = NULL;
+    *out_archetype = query->matches.items[quern__position_match(order->rows.items[*at].value)].archetype;
+    *at += show_rows(order, *at, end, view);
     return true;
 }
 

@@ -108,7 +108,8 @@ typedef struct quern__command_kind {
  * SET_EDGE_VALUE, which have a second operand, the value of the edge or the element of a list of such. NAME has no
  * operand: the name follows the head of the item, and "" removes the name. ENABLE_TREE and DISABLE_TREE have no
  * operand and no value. The operands of SPAWN are the overrides of the prefab, then the parent of the root; it lacks
- * NO_RELATES if entities outside of the instance are among its targets. */
+ * NO_RELATES if entities outside of the instance are among its targets. CLONE has no operand: quern__clone_item has what
+ * it needs, and the sync point removes NO_RELATES from the streams of clones that have links (core/playback/cloned.c). */
 #define QUERN__COMMAND_KINDS(KIND)                                                                         \
     QUERN__SINGLE_KINDS(KIND)                                                                              \
     KIND(DESTROY, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_DESTROYS) | QUERN__TRAIT_DESTROY_OR_CREATE,      \
@@ -124,7 +125,9 @@ typedef struct quern__command_kind {
     KIND(DISABLE_TREE, QUERN__TRAITS_RELATING & ~QUERN__TRAIT_NO_SWITCHES, NULL, NULL,                     \
          quern__play_switches, .merge_kind = QUERN__MERGE_NONE)                                            \
     KIND(SPAWN, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_SPAWNS) | QUERN__TRAIT_DESTROY_OR_CREATE, NULL,    \
-         NULL, quern__play_spawns, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
+         NULL, quern__play_spawns, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab") \
+    KIND(CLONE, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_SPAWNS) | QUERN__TRAIT_DESTROY_OR_CREATE, NULL,    \
+         NULL, quern__play_clones, .merge_kind = QUERN__MERGE_SPAWN)
 
 #define QUERN__KIND_NUMBER(name, ...) QUERN__OPERATION_##name,
 typedef enum quern__operation_kind {
@@ -163,6 +166,15 @@ typedef struct quern__item {
     /* location of the entity when the command was recorded; 0 if the handle is provisional */
     uintptr_t location;
 } quern__item;
+
+/* An item of quern__operation_clone. */
+typedef struct quern__clone_item {
+    quern__item head;    /* the handle of the copy of the root, which is provisional */
+    quern_entity entity; /* the one to copy */
+    quern_entity parent; /* of the copy; may be null or provisional */
+    uint32_t has_parent; /* `parent` counts, otherwise the copy gets the parent of the entity */
+    uint32_t index;      /* in quern__resolved.clones, while a sync point runs */
+} quern__clone_item;
 
 /* An item has the layout | quern__item | values, each aligned for its type | one byte per operand |. The bytes
  * exist only if has_destroy is true. A byte is nonzero while the item owns its value: moving the value out
@@ -206,6 +218,7 @@ extern const quern__operation quern__operation_destroy;
 extern const quern__operation quern__operation_name;
 extern const quern__operation quern__operation_enable_tree;
 extern const quern__operation quern__operation_disable_tree;
+extern const quern__operation quern__operation_clone;
 
 typedef struct quern__operations {
     /* Indexed by component index * QUERN__SINGLE_KIND_COUNT + kind; NULL until first used. */

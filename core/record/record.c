@@ -228,6 +228,14 @@ const quern__operation quern__operation_disable_tree = {
     .kind = QUERN__OPERATION_DISABLE_TREE,
     .traits = QUERN__TRAITS_OF_DISABLE_TREE | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
+const quern__operation quern__operation_clone = {
+    .key = QUERN__OPERATION_CLONE,
+    .item_bytes = sizeof(quern__clone_item),
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_CLONE,
+    .traits = QUERN__TRAITS_OF_CLONE | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
+
 /* -------------------------------------------------------------------------------------- life cycle */
 
 void quern__commands_init(quern_commands *commands, quern__storage *storage)
@@ -264,12 +272,11 @@ void quern__commands_close_stream(quern_commands *commands)
     if (open != NULL) {
         quern__batch_close(commands);
         /* Leaves space for a jump after a stream that creates entities and relates or names some, or that spawns
-         * prefabs and destroys entities. The sync point may append follow-up commands to such a stream and needs a
+         * prefabs, which it may destroy, or that may be clones with links. The sync point may append follow-up commands to such a stream and needs a
          * jump to them (core/playback/relating.c). If the block has no space left, the jump goes to the space
          * reserved for the recorder's own jump: no stream continues across the end of the block then. */
         if (QUERN__UNLIKELY(open->create_count > 0) &&
-            (QUERN__MAY(open->traits, RELATES) ||
-             (QUERN__MAY(open->traits, SPAWNS) && QUERN__MAY(open->traits, DESTROYS)))) {
+            (QUERN__MAY(open->traits, RELATES) || QUERN__MAY(open->traits, SPAWNS))) {
             const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
             commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
         }
@@ -561,6 +568,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_SIBLING_NAME_TAKEN] = "a sibling already has the name",
         [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component",
         [QUERN_DROP_NO_EDGE] = "the source does not have the target",
+        [QUERN_DROP_NOT_COPIED] = "the entity could not be copied",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Recording spawns (spawn.h): what a recorder caches of each prefab, the operations of its spawns, and the calls. */
+/* Recording spawns (spawn.h): what a recorder caches of each prefab, the operations of its spawns, and the calls. Last,
+ * recording clones. */
 #include "core/record/spawn.h"
+
+#include "core/storage/list_values.h"
 
 #include <quern/prefab.h>
 
@@ -371,4 +374,150 @@ quern_entity quern_commands_spawned_member(const quern_commands *commands, quern
     if (result == QUERN_OK) return entity;
     quern__message_add_call(result, __func__, commands->origin.name);
     return quern_entity_null();
+}
+
+/* ---------------------------------------------------------------------------------------------- clones */
+
+/* A clone while it is recorded, with its overrides, which become sets of the copy. */
+typedef struct cloning {
+    quern_commands *commands;
+    const quern_spawn_def *def; /* or NULL */
+    const quern__operation *sets[QUERN_MAX_SPAWN_OVERRIDES];
+    uint32_t set_count;
+} cloning;
+
+static bool is_end_of_overrides(const void *list, uint32_t i)
+{
+    const quern_spawn_override *override = (const quern_spawn_override *)list + i;
+    return override->component.bits == 0 && override->member == 0 && override->column == NULL;
+}
+
+static quern_result check_override(cloning *it, const quern__archetype *archetype, uint32_t i,
+                                   const char *function)
+{
+    const quern__storage *storage = it->commands->storage;
+    const quern__components *components = &storage->components;
+    const quern_spawn_override *given = &it->def->overrides[i];
+    quern_result result = quern__components_check(components, given->component);
+    if (result != QUERN_OK) return result;
+    const uint32_t index = quern__component_index(given->component);
+    const quern__type *type = quern__components_type(components, index);
+    if (given->member != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "it is of member %u, but only the root, member 0, is known before the sync point: "
+                           "capture a prefab and spawn it, to change other members",
+                           given->member);
+    if (type->size_bytes == 0 || quern__components_is_managed(components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a tag or is maintained by the world: override a component with values, "
+                           "and set .parent or relate the copy instead",
+                           type->name);
+    if (given->column == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its column is NULL: it must have one value");
+    if (!quern__archetype_has(archetype, index))
+        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT,
+                           "the entity has no '%s': add it to the copy by quern_commands_add", type->name);
+    for (uint32_t k = 0; k < i; k++)
+        if (it->def->overrides[k].component.bits == given->component.bits)
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "override %u is for the same component: keep one", k);
+    result = quern__operations_find_single(&it->commands->operations, components, &storage->allocator,
+                                           index, QUERN__OPERATION_SET, &it->sets[i]);
+    if (result == QUERN_ERROR_OUT_OF_MEMORY) return quern__commands_fail_memory(it->commands);
+    if (result != QUERN_OK) return result;
+    return quern__commands_check_value(it->commands, &it->sets[i]->operands[0], quern_entity_null(),
+                                       given->column, function);
+}
+
+static quern_result check_clone_def(cloning *it, const quern__archetype *archetype, const char *function)
+{
+    const quern_spawn_def *def = it->def;
+    const quern__storage *storage = it->commands->storage;
+    if (def->fill != NULL || def->fill_components[0].bits != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "fill is set, but rows do not exist before the sync point: use overrides");
+    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES, is_end_of_overrides,
+                                            "override", NULL, &it->set_count);
+    for (uint32_t i = 0; i < it->set_count && result == QUERN_OK; i++) {
+        result = check_override(it, archetype, i, function);
+        if (result != QUERN_OK) return quern__message_add_element(result, "override", i);
+    }
+    if (result != QUERN_OK || def->parent.bits == 0) return result;
+    if (storage->relations->parent == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the world has no parent relation: call quern_world_parent before the frame");
+    result = quern__commands_check_entity(it->commands, def->parent, function);
+    return result == QUERN_OK ? QUERN_OK : quern__message_add_call(result, "the target", NULL);
+}
+
+/* Records the item and the sets. Nothing is recorded if it fails. Errors: OUT_OF_MEMORY. */
+static quern_result record_clone(const cloning *it, const quern__clone_item *item, quern_entity *out_root,
+                                 const char *function)
+{
+    quern_commands *commands = it->commands;
+    const quern__operation *operation = &quern__operation_clone;
+    uint32_t largest = quern__batch_max_bytes(operation);
+    uint64_t bytes = largest;
+    char *space = it->set_count == 0 ? quern__item_space_find(commands, operation) : NULL;
+    if (space == NULL) {
+        for (uint32_t i = 0; i < it->set_count; i++) {
+            const uint32_t size = quern__batch_max_bytes(it->sets[i]);
+            bytes += size;
+            if (largest < size) largest = size;
+        }
+        const quern_result result = quern__item_space_reserve_mixed(commands, bytes, largest, function);
+        if (result != QUERN_OK) return result;
+        space = quern__item_space_find(commands, operation);
+        if (space == NULL) space = quern__item_space_open(commands, operation);
+    }
+    quern__clone_item *added = (quern__clone_item *)(void *)quern__item_append(commands, operation, space);
+    assert(commands->open != NULL);
+    const quern_entity root =
+        quern__entity_make(0, commands->origin.serial, commands->open->create_count++);
+    *added = *item;
+    added->head = (quern__item){.entity = root};
+    for (uint32_t i = 0; i < it->set_count; i++) {
+        space = quern__item_space_find(commands, it->sets[i]);
+        if (space == NULL) space = quern__item_space_open(commands, it->sets[i]);
+        *quern__item_append(commands, it->sets[i], space) = (quern__item){.entity = root};
+        quern__item_write_value(it->sets[i], space, 0, it->def->overrides[i].column);
+        if (QUERN__UNLIKELY(!quern__type_own_provisional(
+                it->sets[i]->operands[0].type, space + it->sets[i]->operands[0].offset_bytes)))
+            quern__commands_fail_memory(commands);
+    }
+    *out_root = root;
+    return QUERN_OK;
+}
+
+quern_result quern_commands_clone(quern_commands *commands, quern_entity entity, const quern_spawn_def *def,
+                                  quern_entity *out_root)
+{
+    QUERN__NEED(commands);
+    cloning it = {.commands = commands, .def = def};
+    const quern__storage *storage = commands->storage;
+    quern__clone_item item = {.entity = entity};
+    quern_entity root = quern_entity_null();
+    quern_result result = QUERN_OK;
+    if (!quern__commands_can_record(commands))
+        result = quern__commands_fail_foreign_use(commands, __func__);
+    else if (quern__commands_have_created(commands, entity))
+        result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                             "the entity is created by this callback and does not exist before the sync point: "
+                             "create it twice, or spawn a prefab twice");
+    else
+        result = quern__commands_check_entity(commands, entity, __func__);
+    if (result == QUERN_OK && commands->open != NULL && commands->open->create_count >= QUERN_MAX_ENTITIES)
+        result = quern__fail(QUERN_ERROR_LIMIT,
+                             "one callback cannot create more than %u entities: clone fewer",
+                             QUERN_MAX_ENTITIES);
+    if (result == QUERN_OK && def != NULL) {
+        const quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+        item.parent = def->parent;
+        item.has_parent = 1;
+        result = check_clone_def(&it, quern__storage_archetype_of(storage, record), __func__);
+    }
+    if (result == QUERN_OK) result = record_clone(&it, &item, &root, __func__);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, __func__);
+    if (out_root != NULL) *out_root = root;
+    return QUERN_OK;
 }

@@ -177,6 +177,20 @@ static void build_cart(quern_context *context)
     QUERN_MUST(quern_commands_add(commands, wheel, party->burning, NULL));
 }
 
+/* What is too heavy divides. */
+static void divide(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    Weight *weights = quern_view_write(view, 0);
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
+        quern_entity copy;
+        if (weights[i].kilograms < 60) continue;
+        weights[i].kilograms /= 2; /* the copy has this value, too, and copies of all that it carries */
+        QUERN_MUST(quern_commands_clone(commands, view->entities[i], NULL, &copy));
+        QUERN_MUST(quern_commands_set_name(commands, copy, "half"));
+    }
+}
+
 /* Each load of the cart takes up a part of it, which is the value of the edge. */
 static void load_cart(quern_world *world, quern_entity cart, quern_entity crate, quern_entity barrel)
 {
@@ -244,6 +258,14 @@ int main(void)
     QUERN_MUST(quern_entity_add(world, belt, party.burning, NULL));
     QUERN_MUST(quern_entity_relate(world, fan, party.likes, belt));
     QUERN_MUST(quern_entity_relate(world, belt, party.likes, fan));
+    const quern_system_def dividing = {
+        .name = "divide", .run = divide, .terms = {quern_term_write(party.weight)}};
+    quern_system divides;
+    QUERN_MUST(quern_schedule_add_system(schedule, &dividing, &divides));
+    QUERN_MUST(quern_schedule_run(schedule, NULL, 0));
+    QUERN_MUST(quern_schedule_set_system_enabled(schedule, divides, false));
+    printf("the other half carries %u\n",
+           quern_entity_source_count(world, quern_entity_find(world, "half"), party.parent));
     load_cart(world, cart, bag, sword);
     add_loss(world, schedule, &party);
     QUERN_MUST(quern_schedule_run(schedule, NULL, 0));

@@ -92,7 +92,10 @@ typedef enum quern_drop_reason {
     QUERN_DROP_TARGET_IN_USE,
     QUERN_DROP_SIBLING_NAME_TAKEN, /**< Set a name, relate, unrelate: a sibling has the name. */
     QUERN_DROP_NO_COMPONENT,       /**< Accumulate: the entity does not have the component. */
-    QUERN_DROP_NO_EDGE             /**< Set the value of an edge: the source does not have the target. */
+    QUERN_DROP_NO_EDGE,            /**< Set the value of an edge: the source does not have the target. */
+    /** Clone: the entity cannot be copied, as a line in the log says. Commands on the copy of an entity that was not
+     * copied, for this reason or because it was dead. */
+    QUERN_DROP_NOT_COPIED
 } quern_drop_reason;
 
 /** Returns a short description, such as "entity destroyed by an earlier command"; "unknown reason" for

@@ -274,8 +274,8 @@ QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab 
 /** Copies an entity and all its descendants, by the rules of prefabs: links and described handles within the tree lead to the
  * corresponding copies, others stay as they are, and only the root has no name. def may change the copies as those of a
  * prefab, in which the entity is member 0; its parent is that of the copy. With def NULL the copy gets the parent of the
- * entity. out_root may be NULL. To make many copies, or copies by command, capture a prefab. Errors: those of
- * quern_prefab_capture and quern_prefab_spawn. */
+ * entity. out_root may be NULL. To make many copies, capture a prefab. Errors: those of quern_prefab_capture and
+ * quern_prefab_spawn. See quern_commands_clone for systems. */
 QUERN_API quern_result quern_entity_clone(quern_world *world, quern_entity entity,
                                           const quern_spawn_def *def, quern_entity *out_root);
 
@@ -297,6 +297,29 @@ QUERN_API quern_result quern_entity_clone(quern_world *world, quern_entity entit
  * tree); those of overrides; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's
  * thread. */
 QUERN_API quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
+                                            const quern_spawn_def *def, quern_entity *out_root);
+
+/** Records a command that copies an entity and all its descendants, by the rules of quern_entity_clone. The copy is of
+ * what exists when the sync point begins: it has what systems have written to views until then, but not what commands of
+ * the same sync point change, whether recorded before or after. An entity that such a command destroys is still copied.
+ *
+ * out_root, which may be NULL, receives the provisional handle of the copy of the entity. Later commands of this callback
+ * may change, destroy and relate it, and values may have its handle. Handles are assigned to the other copies after all else
+ * that the callback creates. def may be NULL: the copy then gets the parent that the entity has when the sync point begins.
+ * Otherwise its parent, which may be provisional or null, is that of the copy, and its overrides, which must be of member 0,
+ * are recorded as quern_commands_set of the copy. It must have no fill.
+ *
+ * The command counts as one. It is dropped if the entity has been destroyed before the sync point (QUERN_DROP_DEAD), or if it
+ * cannot be copied: a type in the tree has a destroy hook and no copy hook, a described field has a provisional handle, or
+ * the tree is too large (QUERN_DROP_NOT_COPIED, and a line in the log). Later commands on the copy are then dropped, too. If
+ * the parent or a target outside of the tree has been destroyed by then, the copy is made without that link, and one
+ * command counts as dropped (QUERN_DROP_TARGET_DEAD).
+ *
+ * Errors: those of the functions in commands.h, for entity, parent and overrides; INVALID_ARGUMENT (a fill; the override of
+ * another member, of a tag, or of a component that the world manages); COMPONENT_ABSENT (an override of a component that the
+ * entity does not have); DUPLICATE_COMPONENT; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's
+ * thread. */
+QUERN_API quern_result quern_commands_clone(quern_commands *commands, quern_entity entity,
                                             const quern_spawn_def *def, quern_entity *out_root);
 
 /** Returns the provisional handle of a member of an instance that this callback has spawned by command,

@@ -666,6 +666,22 @@ class commands {
                    : entity_commands(recorder_, quern_entity_null());
     }
 
+    /** Records a copy of an entity and its descendants, below the same parent; returns the provisional handle of its root,
+     * null on failure. See quern_commands_clone. */
+    entity_commands clone(quern_entity entity)
+    {
+        quern_entity root = quern_entity_null();
+        const quern_result result = quern::check(quern_commands_clone(recorder_, entity, nullptr, &root));
+        return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
+    }
+    /** The same with another parent, and values of the root. */
+    entity_commands clone(quern_entity entity, const quern_spawn_def &def)
+    {
+        quern_entity root = quern_entity_null();
+        const quern_result result = quern::check(quern_commands_clone(recorder_, entity, &def, &root));
+        return {recorder_, result == QUERN_OK ? root : quern_entity_null()};
+    }
+
     /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
      * quern_commands_set_view. */
     template <typename T>
@@ -1856,11 +1872,13 @@ template <auto member> uint32_t offset_of()
 /** The direction of an order. */
 enum class direction { ascending, descending };
 
-/** Sorts the rows of a quern::query, or of quern::others, by a member of a component that it reads or writes: an option.
+/** Sorts the rows of a quern::query, of quern::others, or of a system, by a member of a component that it reads or writes: an
+ * option.
  *
  *     quern::query<const Sprite> sprites{world, quern::order_by<&Sprite::depth>{}};
+ *     app.add("draw", [](const Sprite &sprite) { ... }, quern::order_by<&Sprite::depth>{});
  *
- * See quern_order. */
+ * See quern_order, and order_by of quern_system_def. */
 template <auto member, direction way = direction::ascending> struct order_by {
     /** Sets the order. */
     quern_result order(quern_world *world, quern_order &out_order) const
@@ -2201,6 +2219,12 @@ inline quern_result apply(const reacts_to &option, quern_world *, quern_system_d
 {
     def->reacts_to |= option.kinds;
     return QUERN_OK;
+}
+
+template <auto member, direction way>
+quern_result apply(const order_by<member, way> &option, quern_world *world, quern_system_def *def)
+{
+    return option.order(world, def->order_by);
 }
 
 template <typename O, typename = void> inline constexpr bool is_option = false;
@@ -3619,6 +3643,13 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
+    /** Returns what the order has cost to sort; see quern_query_get_order_stats. */
+    quern_order_stats order_stats() const
+    {
+        quern_order_stats numbers{};
+        (void)check(quern_query_get_order_stats(raw_, &numbers));
+        return numbers;
+    }
     /** Returns whether an entity matches; see quern_query_matches. */
     bool matches(quern_entity entity) const { return quern_query_matches(raw_, entity); }
     /** Sets the target of the option quern::target; see quern_query_set_target. */

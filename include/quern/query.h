@@ -438,6 +438,20 @@ typedef struct quern_query_iterator {
  * OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
+/** Numbers of an order (order_by): what it cost to sort, last and in all. */
+typedef struct quern_order_stats {
+    uint64_t row_count; /**< Rows in the order, when it was last sorted. */
+    uint64_t
+        sorted_row_count; /**< Rows that the last sort has read: all, or those of chunks that had changed. */
+    uint64_t sort_count;  /**< How often something was sorted. */
+    uint64_t
+        all_sorted_count; /**< How often all rows were sorted, since more than a quarter of them had changed. */
+} quern_order_stats;
+
+/** Stores the numbers of a query's order as it is, without sorting; all zero if the query has no order. Those of systems are
+ * in quern_schedule_describe. Errors: NULL_ARGUMENT. Threads: any, as long as no thread iterates the query. */
+QUERN_API quern_result quern_query_get_order_stats(const quern_query *query, quern_order_stats *out_stats);
+
 /** Ends an iteration before its last view. The view becomes invalid, and quern_query_next returns false
  * from then on. Needed only for queries with up-terms, if more than eight iterations are nested or left
  * early. Has no effect on an iteration that has ended, and on NULL. Call it before the query is destroyed.

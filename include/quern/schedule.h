@@ -33,10 +33,12 @@ extern "C" {
 
 #define QUERN_MAX_SYSTEMS \
     65535 /**< Maximum number of systems per schedule, and of names of its systems ever. */
-#define QUERN_MAX_PHASES         32   /**< Maximum number of phases per schedule. */
-#define QUERN_MAX_SCHEDULE_SETS  1024 /**< Maximum number of sets per schedule. */
+#define QUERN_MAX_PHASES        32   /**< Maximum number of phases per schedule. */
+#define QUERN_MAX_SCHEDULE_SETS 1024 /**< Maximum number of sets per schedule. */
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
-#define QUERN_MAX_ACCESS         32
+#define QUERN_MAX_ACCESS        32
+#define QUERN_ORDER_PIECE_ROWS \
+    256 /**< Rows of a piece of a system's order; the last piece may have fewer. */
 #define QUERN_MAX_SYSTEM_QUERIES 4 /**< Maximum number of further queries of a system. */
 #define QUERN_MAX_SYSTEM_INDEXES 4 /**< Maximum number of indexes of a system. */
 #define QUERN_MAX_ORDER          32 /**< Maximum number of names in `before` and in `after` of a system or a set. */
@@ -142,6 +144,16 @@ typedef struct quern_system_def {
     uint32_t offset QUERN__ZERO;
     /** The terms that select the rows and columns of its views. */
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO;
+    /** The order of the rows, as that of a query (quern_query_def.order_by); all zero: by archetype, chunk and row. Views are
+     * ranges of rows that follow each other in a chunk and in the order, mostly of one row. Pieces of the order, of
+     * QUERN_ORDER_PIECE_ROWS rows each, are processed in parallel if the terms only read; the system is QUERN_SYSTEM_SERIAL if
+     * one writes. The views of a piece share one ordinal, the number of the piece; one partial result; and one place in the
+     * order of commands and events. So partial results and commands are in the order of the rows.
+     *
+     * Rows are sorted before the condition and `begin`, on one thread, if something has changed. The system shares no pass, so
+     * other systems run before or after all of it, or beside it. Not for reactions, not together with levels, and not with
+     * QUERN_SYSTEM_WHOLE_CHUNKS, change filters or a target term. */
+    quern_order order_by QUERN__ZERO;
     /** Components that the system reads of any entity, by handle, with quern_context_lookup and
      * quern_context_lookup_many, or checks for with quern_context_has (also for tags). List each once. The
      * list ends at its first zero element, so register components first: a component that was not

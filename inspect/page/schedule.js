@@ -127,6 +127,10 @@ const termText = term => [term.match === 'none' ? 'without' : term.match === 'op
   term.enabled === 'no' ? 'if disabled' : term.enabled === 'either' ? 'enabled or not' : '', term.by_target ? 'of one target' : ''].filter(Boolean).join(' ')
 const termPath = term => term.path === 'row' ? '' : term.path === 'target' ? `of the target in ${term.relation}` : `of the nearest ancestor in ${term.relation}`
 
+const fieldOf = of => of.comparison ? 'a comparison' : of.field || 'a field without a name'
+const orderText = of => `by ${fieldOf(of)}${of.descending ? ', descending' : ''}: ${many(of.rows, 'row', 'rows')}, sorted ${many(of.sorts, 'time', 'times')} (all rows ${many(of.sorts_of_all, 'time', 'times')}), last ${many(of.sorted_rows, 'row', 'rows')}`
+const indexText = of => `by ${fieldOf(of)}${of.unique ? ', unique' : ''}: ${many(of.values, 'value', 'values')} in ${many(of.entities, 'row', 'rows')}`
+
 function Edges({ list, name, test }) {
   return html`<div class="scroll"><table data-test=${test}><tbody>${list.map(edge => html`<tr><td><${Link} to=${() => openSystem(edge[name])}>${edge[name]}</${Link}></td><td class="wrap">${because(edge)}</td>
     <td class="muted wrap">${{ pass: 'one pass, chunk by chunk', graph: 'an edge of the graph', implied: 'follows from others' }[edge.kept_by]}${edge.by_registration_alone ? '; only by registration' : ''}</td></tr>`)}</tbody></table></div>`
@@ -141,6 +145,7 @@ function SystemPanel({ name, facts, stats, direct, where }) {
   const traits = ['serial', 'main_thread', 'exclusive', 'condition', 'begin', 'end'].filter(key => system[key]).map(key => key.replace('_', ' '))
   const component = each => openType(`components ${each}`), line = (key, value) => value && html`<tr><th scope="row">${key}</th><td class="wrap">${value}</td></tr>`
   const terms = each => each.terms.map(term => html`<div>${termText(term)} <${Link} to=${() => component(term.component)}>${term.component}</${Link}> <span class="muted">${termPath(term)}</span></div>`)
+  const order = of => html`<div><${Link} to=${() => component(of.component)}>${of.component}</${Link}> <span class="muted">${orderText(of)}</span></div>`
   return html`<section class="detail"><h2 data-test="system-name">${name}</h2>
     <p class="row"><label><input type="checkbox" checked=${figures ? figures.enabled : system.enabled} aria-label=${`run ${name}`} onChange=${event => post('system', { name, on: event.target.checked ? 1 : 0 }).then(readAccess)} /> runs</label>
       <label>budget <${Input} type="number" min="0" step="0.1" value=${budgetsOf()[name] ?? ''} placeholder="none" aria-label=${`budget of ${name} in ms`} data-test="system-budget" onChange=${event => setBudget(name, event.target.value)} /> ms</label>
@@ -154,7 +159,9 @@ function SystemPanel({ name, facts, stats, direct, where }) {
       ${line('levels of', system.levels)}
       ${line('matches', system.terms.length > 0 && `${many(system.archetypes, 'archetype', 'archetypes')}, ${many(system.chunks, 'chunk', 'chunks')}`)}
       ${line('terms', system.terms.length > 0 && terms(system))}
-      ${system.queries.map((query, i) => line(`query ${query.name || i}`, terms(query)))}
+      ${line('order', system.order_by && order(system.order_by))}
+      ${system.queries.map((query, i) => line(`query ${query.name || i}`, [terms(query), query.order_by && order(query.order_by)]))}
+      ${system.indexes.map((index, i) => line(`index ${index.name || i}`, html`<${Link} to=${() => component(index.component)}>${index.component}</${Link}> <span class="muted">${indexText(index)}</span>`))}
       ${line('looks up', system.lookups.length > 0 && html`<${Names} list=${system.lookups} to=${component} />`)}
       ${line('writes anywhere', system.write_lookups.length > 0 && html`<${Names} list=${system.write_lookups} to=${component} />`)}
       ${line('resources', system.resources.length > 0 && system.resources.map(use => html`<div>${use.access.replace('_', ' ')} <${Link} to=${() => openType(`resources ${use.resource}`)}>${use.resource}</${Link}></div>`))}

@@ -156,11 +156,21 @@ static bool is_called_by_depth(const quern__system *system, const quern__archety
            quern__relation_level(system->levels, archetype) == QUERN_MAX_RELATION_LEVEL;
 }
 
+static uint64_t count_matched_rows(const quern__query *query)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += quern__archetype_row_count(query->matches.items[i].archetype);
+    return count;
+}
+
 static uint64_t calls_of(const quern__system *system)
 {
     const quern_event_reader *items = system->events.items;
     if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
     if (system->query.term_count == 0) return 1;
+    if (system->query.order != NULL)
+        return (count_matched_rows(&system->query) + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
     if (system->reaction != NULL)
         return system->step_view_count; /* the number of views is known only for the last frame */
     uint64_t count = 0;
@@ -201,9 +211,10 @@ static quern__load system_load(const quern__facts *facts, const quern__system *s
         facts->is_timed
             ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
             : calls;
-    const uint64_t sequential = system->pass->kind == QUERN__PASS_CHUNKS   ? sequential_calls(system)
-                                : system->pass->kind == QUERN__PASS_EVENTS ? calls > 0
-                                                                           : calls;
+    const uint64_t sequential =
+        system->pass->kind == QUERN__PASS_CHUNKS ? sequential_calls(system)
+        : system->pass->kind == QUERN__PASS_EVENTS || system->pass->kind == QUERN__PASS_ORDERED ? calls > 0
+                                                                                                : calls;
     return (quern__load){.work = work, .path = calls > 0 ? (work * sequential + calls - 1) / calls : work};
 }
 
@@ -538,6 +549,7 @@ quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t 
     if (quern__system_has_flag(system, QUERN_SYSTEM_SERIAL))
         return alone_by_access(&system->access, out_index);
     if (system->events.items != NULL) return QUERN__ALONE_EVENTS;
+    if (system->query.order != NULL) return QUERN__ALONE_ORDER;
     if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
     return pass->plan->fuses_systems ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }

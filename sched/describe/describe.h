@@ -67,6 +67,7 @@ typedef enum quern__alone_reason {
     QUERN__ALONE_QUERY,    /* it writes through a further query */
     QUERN__ALONE_SERIAL,
     QUERN__ALONE_EVENTS, /* it iterates over events */
+    QUERN__ALONE_ORDER,  /* it iterates over rows in an order */
     QUERN__ALONE_NO_TERMS,
     QUERN__ALONE_FUSING_OFF
 } quern__alone_reason;

@@ -5,6 +5,7 @@
 #include "sched/describe/describe.h"
 
 #include "core/base/text.h"
+#include "core/query/query_internal.h"
 
 /* --------------------------------------------------------------------------------------------- text */
 
@@ -79,6 +80,29 @@ static const char *relation_name(const quern_world *world, const quern__relation
     return quern__relation_name(&world->storage, relation);
 }
 
+/* Writes "'Sprite' by 'depth', descending: 100000 rows, sorted 3 times, last 2500 rows", if the query has an order. */
+static void write_order(quern__printer *printer, const quern_world *world, const quern__query *query,
+                        const char *before)
+{
+    if (query->order == NULL) return;
+    const quern_order def = quern__order_get_def(query);
+    const quern_order_stats stats = quern__order_get_stats(query);
+    quern__write_quoted(printer, before, quern_component_name(world, def.component));
+    if (def.compare != NULL)
+        quern__print(printer, " by a comparison");
+    else if (def.field != NULL)
+        quern__write_quoted(printer, " by ", def.field);
+    else
+        quern__print(printer, " by byte %u", def.offset_bytes);
+    if (def.descending) quern__print(printer, ", descending");
+    quern__print(printer, ": ");
+    write_count(printer, stats.row_count, "row");
+    quern__print(printer, ", sorted ");
+    write_count(printer, stats.sort_count, "time");
+    quern__print(printer, ", last ");
+    write_count(printer, stats.sorted_row_count, "row");
+}
+
 static void write_traits(quern__printer *printer, const quern__system *system)
 {
     if (system->reaction != NULL) {
@@ -92,6 +116,7 @@ static void write_traits(quern__printer *printer, const quern__system *system)
     if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
     if (system->levels != NULL)
         quern__write_quoted(printer, "; levels of ", relation_name(system->plan->world, system->levels));
+    write_order(printer, system->plan->world, &system->query, "; in the order of ");
     if (system->condition != NULL) quern__print(printer, "; condition");
     if (system->access.watches_resources) {
         const char *separator = "; if changed: ";
@@ -212,6 +237,22 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
             quern__print(printer, "%s", next_separator(&inner));
             write_term(printer, world, query, k);
         }
+        write_order(printer, world, query, "; in the order of ");
+        quern__print(printer, ")");
+    }
+    for (uint32_t i = 0; i < system->index_count; i++) {
+        quern_index_def def;
+        quern_index_stats stats;
+        (void)quern_index_get_def(system->indexes[i], &def);
+        (void)quern_index_get_stats(system->indexes[i], &stats);
+        quern__print(printer, "%sindex", next_separator(&separator));
+        if (def.name != NULL) quern__write_quoted(printer, " ", def.name);
+        quern__write_quoted(printer, " of ", quern_component_name(world, def.component));
+        if (def.field != NULL) quern__write_quoted(printer, " by ", def.field);
+        quern__print(printer, " (");
+        write_count(printer, stats.value_count, "value");
+        quern__print(printer, " in ");
+        write_count(printer, stats.entity_count, "row");
         quern__print(printer, ")");
     }
     for (uint32_t k = 0; k < system->access.resource_count; k++) {
@@ -260,6 +301,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
                                         [QUERN__ALONE_QUERY] = "serial: writes by a query",
                                         [QUERN__ALONE_SERIAL] = "serial",
                                         [QUERN__ALONE_EVENTS] = "goes over events",
+                                        [QUERN__ALONE_ORDER] = "in an order",
                                         [QUERN__ALONE_NO_TERMS] = "no terms",
                                         [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
     uint32_t index;
@@ -416,7 +458,7 @@ static void put_alone(quern__json *out, const quern__pass *pass)
         [QUERN__ALONE_RESOURCE] = "resource",   [QUERN__ALONE_SERIAL] = "serial",
         [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
         [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_QUERY] = "query",
-        [QUERN__ALONE_EVENTS] = "events"};
+        [QUERN__ALONE_EVENTS] = "events",       [QUERN__ALONE_ORDER] = "order"};
     uint32_t index;
     quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
@@ -542,10 +584,63 @@ static void put_terms(quern__json *out, const quern_world *world, const quern__q
     quern__json_close(out, ']');
 }
 
+static void put_order(quern__json *out, const quern_world *world, const quern__query *query)
+{
+    if (query->order == NULL) {
+        quern__json_null(out, "order_by");
+        return;
+    }
+    const quern_order def = quern__order_get_def(query);
+    const quern_order_stats stats = quern__order_get_stats(query);
+    quern__json_open(out, "order_by", '{');
+    quern__json_text(out, "component", quern_component_name(world, def.component));
+    if (def.field != NULL)
+        quern__json_text(out, "field", def.field);
+    else
+        quern__json_null(out, "field");
+    quern__json_bool(out, "comparison", def.compare != NULL);
+    quern__json_bool(out, "descending", def.descending);
+    quern__json_integer(out, "rows", stats.row_count);
+    quern__json_integer(out, "sorted_rows", stats.sorted_row_count);
+    quern__json_integer(out, "sorts", stats.sort_count);
+    quern__json_integer(out, "sorts_of_all", stats.all_sorted_count);
+    quern__json_close(out, '}');
+}
+
+static void put_indexes(quern__json *out, const quern__system *system)
+{
+    const quern_world *world = system->plan->world;
+    quern__json_open(out, "indexes", '[');
+    for (uint32_t i = 0; i < system->index_count; i++) {
+        quern_index_def def;
+        quern_index_stats stats;
+        (void)quern_index_get_def(system->indexes[i], &def);
+        (void)quern_index_get_stats(system->indexes[i], &stats);
+        quern__json_open(out, NULL, '{');
+        if (def.name != NULL)
+            quern__json_text(out, "name", def.name);
+        else
+            quern__json_null(out, "name");
+        quern__json_text(out, "component", quern_component_name(world, def.component));
+        if (def.field != NULL)
+            quern__json_text(out, "field", def.field);
+        else
+            quern__json_null(out, "field");
+        quern__json_bool(out, "unique", def.is_unique);
+        quern__json_integer(out, "entities", stats.entity_count);
+        quern__json_integer(out, "values", stats.value_count);
+        quern__json_integer(out, "bytes", stats.bytes);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+}
+
 static void put_access(quern__json *out, const quern__system *system)
 {
     const quern_world *world = system->plan->world;
     put_terms(out, world, &system->query);
+    put_order(out, world, &system->query);
+    put_indexes(out, system);
     quern__json_open(out, "queries", '[');
     for (uint32_t i = 0; i < system->query_count; i++) {
         const quern__query *query = &system->queries[i];
@@ -556,6 +651,7 @@ static void put_access(quern__json *out, const quern__system *system)
             quern__json_null(out, "name");
         quern__json_bool(out, "whole_chunks", query->whole_chunks);
         put_terms(out, world, query);
+        put_order(out, world, query);
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');
@@ -699,6 +795,7 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
     static const char *const kinds[] = {[QUERN__PASS_CHUNKS] = "chunks",
                                         [QUERN__PASS_SERIAL] = "serial",
                                         [QUERN__PASS_EVENTS] = "events",
+                                        [QUERN__PASS_ORDERED] = "ordered",
                                         [QUERN__PASS_ONCE] = "once"};
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     const quern__pass *pass = pass_facts->pass;

@@ -622,6 +622,47 @@ SPECIALIZED void run_events(const quern__pass_stage *stage, uint32_t begin, uint
     }
 }
 
+/* ------------------------------------------------------------------------------------ rows in an order */
+
+/* Calls a system with an order, which is alone in its pass, on pieces of the order. All views of a piece are parts of one
+ * call, as the ranges of a chunk are. */
+SPECIALIZED void run_ordered(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                             quern_context *context, const bool is_reported)
+{
+    const quern__pass *pass = stage->pass;
+    const quern__system *system = pass->systems.items[0];
+    const quern__query *query = &system->query;
+    const bool writes = quern__order_writes(query);
+    const uint64_t seed = pass->kind == QUERN__PASS_ORDERED ? pass->plan->shuffle_seed : 0;
+    quern_view_callback *run = query->selects_rows ? call_selected_rows : system->run;
+    quern_view view = {.query = query, .context = context, .term_count = query->term_count};
+    if (!system->is_active) return;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t ordinal =
+            seed == 0 ? i : (uint32_t)((stage->chunk_count - 1 - i + seed) % stage->chunk_count);
+        const quern__archetype *archetype;
+        uint32_t at = ordinal * QUERN_ORDER_PIECE_ROWS, row_count = 0;
+        const uint32_t end_row = at + QUERN_ORDER_PIECE_ROWS;
+        view.ordinal = ordinal;
+        if (is_reported) begin_calls(context);
+        enter_call(context, system, QUERN__CALL_FIRST_VIEW + ordinal);
+        while (quern__order_next_of_piece(query, &at, end_row, &view, &archetype)) {
+            view.version = context->schedule->version_base + system->position;
+            if (QUERN_CHECKS && writes) quern__guards_begin_view(context, archetype, &view);
+            if (QUERN_CHECKS)
+                call_checked(context, run, &view);
+            else
+                run(context, &view);
+            const bool was_refused = quern__scope_refused(&context->scope) != QUERN_OK;
+            if (QUERN_CHECKS && writes) quern__guards_renew_view(context, archetype, &view, was_refused);
+            if (QUERN__UNLIKELY(was_refused)) context_note_refusal(context);
+            row_count += view.count;
+        }
+        if (is_reported) report_call(context, ordinal, row_count);
+        if (QUERN_CHECKS) quern__guards_renew_open(context);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- items */
 
 typedef void run_chunks_function(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -664,6 +705,8 @@ SPECIALIZED void run_items(const quern__pass_stage *stage, uint32_t begin, uint3
         run_once(pass, context, is_reported);
     else if (QUERN__UNLIKELY(pass->systems.items[0]->events.items != NULL))
         run_events(stage, begin, end, context, is_reported);
+    else if (QUERN__UNLIKELY(pass->systems.items[0]->query.order != NULL))
+        run_ordered(stage, begin, end, context, is_reported);
     else if (stage->is_deep)
         run_deep(pass, context, is_reported);
     else if (pass->kind == QUERN__PASS_SERIAL && pass->systems.items[0]->query.target != NULL)

@@ -725,7 +725,8 @@ quern_result quern_schedule_get_system_query(const quern_schedule *schedule, que
     if (result != QUERN_OK) return result;
     QUERN__NEED(out_def);
     const quern__query *query = &system->query;
-    *out_def = (quern_query_def){.name = system->name, .whole_chunks = query->whole_chunks};
+    *out_def = (quern_query_def){
+        .name = system->name, .whole_chunks = query->whole_chunks, .order_by = quern__order_get_def(query)};
     for (uint32_t i = 0; i < query->term_count; i++) {
         out_def->terms[i] = query->terms[i];
         if (query->terms[i].by_target) out_def->terms[i].target = query->target->entity;

@@ -552,6 +552,7 @@ static quern__pass *create_pass(quern__plan *plan, const quern__system *first)
     if (pass == NULL) return NULL;
     *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS, .run_node_count = 1};
     if (first->events.items != NULL) pass->kind = QUERN__PASS_EVENTS;
+    if (first->query.order != NULL) pass->kind = QUERN__PASS_ORDERED;
     if (quern__system_has_flag(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
     if (first->query.term_count == 0 && first->events.items == NULL) pass->kind = QUERN__PASS_ONCE;
     return pass;
@@ -650,8 +651,8 @@ static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, q
                                    uint64_t *random)
 {
     quern__pass *pass = NULL;
-    /* A system may share a pass if it has terms and is not serial. */
-    if (plan->fuses_systems && system->query.term_count > 0 &&
+    /* A system may share a pass if it has terms, no order of rows, and is not serial. */
+    if (plan->fuses_systems && system->query.term_count > 0 && system->query.order == NULL &&
         !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL)) {
         const uint32_t first = first_allowed_pass(segment, system);
         pass = random != NULL ? choose_any_pass(segment, system, first, random)

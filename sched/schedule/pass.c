@@ -220,6 +220,14 @@ static quern_result count_target_views(quern__pass *pass)
     return QUERN_OK;
 }
 
+/* Counts the pieces of a system with an order, which share the rows of its tables. */
+static void count_pieces(quern__pass *pass)
+{
+    quern__system *system = pass->systems.items[0];
+    const uint64_t pieces = (system->entity_count + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
+    system->view_count = pass->chunk_count = (uint32_t)pieces;
+}
+
 /* Counts the views of a system with items. They are the batches that the system has not read. */
 static void count_event_views(quern__pass *pass)
 {
@@ -331,6 +339,7 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         if (result != QUERN_OK) return result;
     }
     if (pass->systems.items[0]->events.items != NULL) count_event_views(pass);
+    if (pass->systems.items[0]->query.order != NULL) count_pieces(pass);
     pass->exceeds_own_caches = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     plan_prefetch(pass, thread_count);
     /* The tables in their own order, as one stage. */

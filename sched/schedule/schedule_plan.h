@@ -224,10 +224,11 @@ bool quern__set_is_in_phase(const quern__set *set, uint32_t phase);
  * stages, the first one with copies of removed rows. Every other pass has one stage. */
 
 typedef enum quern__pass_kind {
-    QUERN__PASS_CHUNKS, /* fusible systems, over chunks in parallel */
-    QUERN__PASS_SERIAL, /* one serial system, in one job, in order: over chunks, target rows or events */
-    QUERN__PASS_EVENTS, /* one system, over batches of events in parallel */
-    QUERN__PASS_ONCE    /* one system without terms, called once */
+    QUERN__PASS_CHUNKS,  /* fusible systems, over chunks in parallel */
+    QUERN__PASS_SERIAL,  /* one serial system, in one job, in order: over chunks, target rows or events */
+    QUERN__PASS_EVENTS,  /* one system, over batches of events in parallel */
+    QUERN__PASS_ORDERED, /* one system, over pieces of its order in parallel */
+    QUERN__PASS_ONCE     /* one system without terms, called once */
 } quern__pass_kind;
 
 /* A call of a system on the chunks of a table. Copies all that a view needs, even members of the system,

@@ -233,6 +233,24 @@ static quern_result add_queries(quern__system *system, quern__storage *storage, 
     return QUERN_OK;
 }
 
+/* Gives the rows of the system an order, if it declares one. */
+static quern_result add_order(quern__system *system, const quern_system_def *def)
+{
+    const quern_query_def ordered = {.order_by = def->order_by,
+                                     .whole_chunks = (def->flags & QUERN_SYSTEM_WHOLE_CHUNKS) != 0};
+    if (quern__order_is_empty(&def->order_by)) return QUERN_OK;
+    if (def->reacts_to != 0 || system->levels != NULL || system->query.term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' has order_by and %s: remove one of them, or sort a further query",
+                           def->name,
+                           def->reacts_to != 0      ? "is a reaction, whose rows are those that changed"
+                           : system->levels != NULL ? "levels, which are an order themselves"
+                                                    : "no terms that could select rows");
+    const quern_result result = quern__order_create(&system->query, &ordered);
+    system->has_refreshes |= system->query.order != NULL;
+    return result;
+}
+
 static bool is_end_of_indexes(const void *list, uint32_t i)
 {
     return ((quern_index *const *)list)[i] == NULL;
@@ -347,11 +365,13 @@ static quern_result add_set_names(quern__system *system, const char *const *name
 }
 
 /* Returns the flags, including those that other declarations imply. A system runs one view after another if
- * it writes a resource exclusively, writes by lookups or further queries, runs on the main thread, or iterates the
- * sources of one target. */
+ * it writes a resource exclusively, writes by lookups or further queries, runs on the main thread, iterates the
+ * sources of one target, or writes rows in an order. */
 static uint32_t implied_flags(const quern__query *query, const quern__access *access, uint32_t flags)
 {
     if (query->target != NULL) flags |= QUERN_SYSTEM_SERIAL;
+    /* pieces of an order share chunks, whose versions each writer would set */
+    if (query->order != NULL && quern__order_writes(query)) flags |= QUERN_SYSTEM_SERIAL;
     if ((flags & QUERN_SYSTEM_EXCLUSIVE) != 0) flags |= QUERN_SYSTEM_MAIN_THREAD;
     if ((flags & QUERN_SYSTEM_MAIN_THREAD) != 0) flags |= QUERN_SYSTEM_SERIAL;
     for (uint32_t i = 0; i < access->resource_count; i++)
@@ -405,6 +425,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     quern_result result = check_levels(world, def, term_count, &system->levels);
     if (result == QUERN_OK)
         result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
+    if (result == QUERN_OK) result = add_order(system, def);
     if (result == QUERN_OK) result = add_queries(system, &world->storage, def);
     if (result == QUERN_OK) result = add_indexes(system, world, def);
     if (result == QUERN_OK)
@@ -570,6 +591,8 @@ bool quern__system_refresh(quern__system *system)
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < system->index_count && result == QUERN_OK; i++)
         result = quern__index_refresh_inside(system->indexes[i]);
+    if (system->query.order != NULL && result == QUERN_OK)
+        result = quern__order_refresh(&system->query, false);
     for (uint32_t i = 0; i < system->query_count && result == QUERN_OK; i++)
         if (system->queries[i].order != NULL) result = quern__order_refresh(&system->queries[i], false);
     system->refresh_result = result;

@@ -64,7 +64,7 @@ quern_add_quotes(quotes_example living-code examples/live/sparks.c examples/live
 quern_add_page_test(living-code_page_quotes_cpp quote_parts docs/living-code.md -DLANGUAGE=cpp
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/live/sparks.cpp)
 quern_add_quotes(quotes_example machines examples/ranks)
-quern_add_quotes(quotes_example prefabs examples/pages/prefabs.c examples/pages/slots.c
+quern_add_quotes(quotes_example prefabs examples/pages/prefabs.c examples/pages/slots.c examples/how/trees.c
                 examples/keep/game/waves.c)
 quern_add_quotes(quotes_example profiling examples/pages/profiling.c examples/watch.c)
 quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game examples/how/sorted.c)

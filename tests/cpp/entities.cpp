@@ -396,6 +396,7 @@ void values_are_ensured_compared_and_copied()
     app.component<Padded>();
     quern::query<const Number> query(app);
     const auto parent = app.create();
+    parent.set_name("arena");
     const auto entity = app.create(Position{1});
     entity.set_parent(parent);
     EXPECT(!query.matches(entity));
@@ -423,6 +424,24 @@ void values_are_ensured_compared_and_copied()
     def.parent = child;
     const auto moved = entity.clone(def);
     EXPECT(moved.parent() == child && moved.get<Number>().value == 7);
+    static quern_entity original, under;
+    original = entity;
+    under = child;
+    app.add_once("divide", [](quern::context context) {
+        quern::commands commands = context.commands();
+        quern_spawn_def below{};
+        below.parent = under;
+        commands.clone(original).set(Number{8}).set_name("recorded");
+        commands.clone(under, below).set_name("below");
+    });
+    app.run(1);
+    const auto recorded = app.find("arena/recorded");
+    EXPECT(recorded.get<Number>().value == 8 && recorded.get<std::string>() == "two");
+    EXPECT(child.parent() == entity && app.find("arena/recorded").parent() == parent);
+    uint32_t below_count = 0;
+    for (auto below : child.children())
+        below_count += below.get<std::string>() == "child";
+    EXPECT(below_count == 1);
     entity.clear();
     EXPECT(!entity.has<Number>() && !entity.has<std::string>() && entity.parent() == parent);
     EXPECT(app.validate() == QUERN_OK);

@@ -542,6 +542,7 @@ void entities_are_sorted_and_found()
         app, quern::order_by<&Sprite::depth, quern::direction::descending>{});
     float next = 0;
     EXPECT(ascending.each([&](const Sprite &sprite) { EXPECT(sprite.depth == next++); }) == QUERN_OK);
+    EXPECT(ascending.order_stats().row_count == 6 && ascending.order_stats().sort_count == 1);
     for (auto [entity, sprite, position] : descending)
         EXPECT(sprite.depth == --next);
     quern::index<&Sprite::side> sides(app);
@@ -563,6 +564,10 @@ void entities_are_sorted_and_found()
         [&](quern::others<const Sprite, quern::with<Position>, quern::order_by<&Sprite::depth>> sprites) {
             sprites.each([&](const Sprite &sprite) { seen.push_back(sprite.depth); });
         });
+    std::vector<float> painted; /* by one job: all rows are in one piece */
+    app.add(
+        "paint", [&](const Sprite &sprite) { painted.push_back(sprite.depth); },
+        quern::order_by<&Sprite::depth, quern::direction::descending>{});
     app.add(
         "find",
         [&](const Position &, quern::context context) { found = context.find(sides, Side::right).size(); },
@@ -573,6 +578,7 @@ void entities_are_sorted_and_found()
     seen.clear();
     EXPECT(app.run(0) == QUERN_OK);
     EXPECT(found == 2 && seen.size() == 6 && seen[5] == 9);
+    EXPECT(painted.size() == 12 && painted[0] == 5 && painted[5] == 0 && painted[6] == 9);
 }
 
 /* Code with the layout of a struct from before a redefinition would read and write beyond its values. */

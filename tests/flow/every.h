@@ -160,6 +160,7 @@ typedef enum every_feature {
     EVERY_USES_SHARED_TERM,
     EVERY_USES_OVERRIDE, /* an own value instead of a shared one */
     EVERY_USES_CLONE,
+    EVERY_USES_CLONE_COMMAND,
     EVERY_USES_RESOURCE,
     EVERY_USES_IF_CHANGED,
     EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
@@ -223,7 +224,8 @@ typedef struct every_change {
     bool has_value;          /* of EVERY_ADD */
     bool
         looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */
-    bool is_shared; /* of EVERY_CREATE: an entity with shared values */
+    bool is_recorded; /* of EVERY_CLONE: by command */
+    bool is_shared;   /* of EVERY_CREATE: an entity with shared values */
     uint32_t
         member_count; /* of EVERY_CLONE, and of EVERY_OVERRIDE if it makes a copy of the shared entity */
     bool enabled;     /* of EVERY_TOGGLE and EVERY_SWITCH */

@@ -4,6 +4,9 @@
 
 #include "tests/flow/every_parts.h"
 
+#include "core/relations/relation_internal.h"
+#include "core/world/world_internal.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +135,24 @@ static quern_result clone(every_change *change)
         quern_entity_clone(every.world, change->entity, change->has_value ? &def : NULL, &root);
     if (result == QUERN_OK) every_list_tree(root, change->members);
     return result;
+}
+
+/* Whether a callback may copy an entity: it exists, and has no children. The copies of children would have the ids of the
+ * originals, by which the model tells entities apart. Callbacks read the links themselves, which do not change meanwhile. */
+static bool is_childless(quern_entity entity)
+{
+    const quern__storage *storage = &every.world->storage;
+    return quern__entities_find(&storage->entities, entity) != NULL &&
+           quern__links_first(&storage->relations->parent->links, quern_entity_index(entity)) ==
+               QUERN__SLOT_NONE;
+}
+
+/* Records a copy of an entity without children, which gets its id by another command. */
+static quern_result record_clone(const actor *by, every_change *change)
+{
+    const quern_spawn_def def = {.parent = change->target};
+    return quern_commands_clone(by->commands, change->entity, change->has_value ? &def : NULL,
+                                &change->members[0]);
 }
 
 static quern_result override_shared(every_change *change)
@@ -284,6 +305,7 @@ static quern_result record(const actor *by, every_change *change)
                    ? QUERN_OK
                    : QUERN_ERROR_INVALID_ARGUMENT;
     case EVERY_CLONE:
+        return record_clone(by, change);
     case EVERY_OVERRIDE:
     case EVERY_MARK:
     case EVERY_PLACE:
@@ -305,6 +327,7 @@ uint64_t every_feature_of(const every_change *change)
         EVERY_USES_PARENT, EVERY_USES_LEVELS, EVERY_USES_REFUSAL, EVERY_USES_RING,
         EVERY_USES_SHARED, EVERY_USES_EDGES,  EVERY_USES_EDGES};
     uint64_t features = every_bit(of_kinds[change->kind]);
+    if (change->kind == EVERY_CLONE && change->is_recorded) features = every_bit(EVERY_USES_CLONE_COMMAND);
     if (change->looks) features |= every_bit(EVERY_USES_LOOKS);
     const uint32_t set = change->kind == EVERY_CREATE ? change->set : BIT(change->type);
     if (change->kind >= EVERY_RELATE && change->kind <= EVERY_UNRELATE_FROM)
@@ -476,6 +499,27 @@ static void draw_clone(actor *by, quern_entity entity)
     if (!change.has_value && !quern_entity_is_null(root)) give_ids(by, &change, change.members);
 }
 
+/* Copies an entity by command, and may change the copy. */
+static void draw_recorded_clone(actor *by, quern_entity entity)
+{
+    every_change change = {.kind = EVERY_CLONE, .entity = entity, .member_count = 1, .is_recorded = true};
+    change.has_value = random_chance(&by->random, 50); /* a parent other than that of the entity */
+    const uint64_t id = every_fresh_id(by);
+    const quern_entity other = every_pick(by);
+    if (by->waits || by->is_interrupted || every.known_count > CROWD ||
+        quern_entity_is_provisional(entity) || !is_childless(entity))
+        return;
+    change.ids[0] = id;
+    if (!change.has_value)
+        change.target = quern__entity_of_link(
+            &every.world->storage, quern__parent_slot(&every.world->storage, quern_entity_index(entity)));
+    else if (random_chance(&by->random, 50))
+        change.target = other;
+    if (quern_entity_is_null(make_here(by, &change))) return;
+    give_ids(by, &change, change.members);
+    if (random_chance(&by->random, 60)) every_draw_some(by, change.members[0]);
+}
+
 static void draw_override(actor *by, quern_entity entity)
 {
     quern_entity members[EVERY_MEMBERS], shared;
@@ -605,9 +649,12 @@ void every_draw_some(actor *by, quern_entity entity)
 {
     if (quern_entity_is_null(entity)) return;
     for (uint32_t i = 1 + random_below(&by->random, 4); i > 0; i--)
-        switch (random_below(&by->random, by->commands == NULL ? 13 : 11)) {
+        switch (random_below(&by->random, by->commands == NULL ? 13 : 12)) {
         case 11:
-            draw_override(by, entity);
+            if (by->commands == NULL)
+                draw_override(by, entity);
+            else
+                draw_recorded_clone(by, entity);
             break;
         case 12:
             draw_clone(by, entity);
@@ -651,8 +698,13 @@ void every_act(actor *by, quern_entity self)
     const quern_entity entity =
         random_chance(&by->random, 60) && !quern_entity_is_null(self) ? self : every_pick(by);
     const bool is_crowded = every.known_count > CROWD;
-    switch (random_below(&by->random, by->commands == NULL ? 27 : 24)) {
+    switch (random_below(&by->random, by->commands == NULL ? 27 : 25)) {
     case 24:
+        if (by->commands == NULL)
+            draw_override(by, entity);
+        else
+            draw_recorded_clone(by, entity);
+        break;
     case 25:
         draw_override(by, entity);
         break;

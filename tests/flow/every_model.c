@@ -96,6 +96,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "shared term",
     "override",
     "clone",
+    "clone by command",
     "resource",
     "if changed",
     "looks",
@@ -119,6 +120,7 @@ enum {
     MAX_COPIES = 3000,
     MAX_EVENTS = 20000,
     MAX_PREFAB_EDGES = 128,
+    MAX_CLONES = 512,
     READERS = 4
 };
 
@@ -833,10 +835,6 @@ static void apply_to(const every_change *change, int entity)
     case EVERY_PLACE:
         place(entity, change->relation, target);
         break;
-    case EVERY_CLONE:
-        cr_assert_eq(every_model_capture(EVERY_PREFABS, change->entity), change->member_count);
-        (void)spawn(&prefabs[EVERY_PREFABS], change, target);
-        break;
     case EVERY_OVERRIDE:
         override(change, entity);
         break;
@@ -849,16 +847,38 @@ static void apply_to(const every_change *change, int entity)
     }
 }
 
+/* What the clones among some changes copy, in their order: the state before all of them. */
+static prefab clones[MAX_CLONES];
+static uint32_t clone_count, cloned_count;
+
+static void capture_clones(const every_change *changes, uint32_t count)
+{
+    clone_count = cloned_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (changes[i].kind != EVERY_CLONE) continue;
+        cr_assert_lt(clone_count, (uint32_t)MAX_CLONES);
+        const uint32_t captured = every_model_capture(EVERY_PREFABS, changes[i].entity);
+        cr_assert_eq(captured, changes[i].member_count,
+                     "seed %llu, frame %llu: %u members, %u in the world, recorded %d",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, captured,
+                     changes[i].member_count, changes[i].is_recorded);
+        clones[clone_count++] = prefabs[EVERY_PREFABS];
+    }
+}
+
 /* Applies a command, apart from creating its entities, accumulating and emitting. */
 static void apply(const every_change *change)
 {
     applied = change;
     if (change->kind == EVERY_ACCUMULATE || change->kind == EVERY_EMIT) return;
-    if (change->kind == EVERY_SPAWN) {
+    if (change->kind == EVERY_SPAWN || change->kind == EVERY_CLONE) {
         const int parent = quern_entity_is_null(change->target)
                                ? EVERY_NONE
                                : must_resolve(change->target, change->stream);
-        (void)spawn(&prefabs[change->prefab], change, parent);
+        if (change->kind == EVERY_CLONE)
+            it->entities[must_resolve(change->entity, change->stream)].features |= change->features;
+        (void)spawn(change->kind == EVERY_SPAWN ? &prefabs[change->prefab] : &clones[cloned_count++],
+                    change, parent);
         return;
     }
     const int entity = must_resolve(change->entity, change->stream);
@@ -902,6 +922,7 @@ static void apply_all(const every_change *changes, uint32_t count)
 {
     change_count += count;
     every_model_begin();
+    capture_clones(changes, count);
     for (uint32_t i = 0; i < count; i++)
         create(&changes[i]);
     for (uint32_t i = 0; i < count; i++)

@@ -69,8 +69,9 @@ typedef struct actor {
     quern_context *context;   /* NULL outside of systems */
     uint32_t stream, ordinal;
     bool is_by_level;
-    bool waits;   /* the commands are those of the world */
-    bool is_mute; /* there is no memory for commands */
+    bool waits;          /* the commands are those of the world */
+    bool is_interrupted; /* calls may change the world before its commands are applied */
+    bool is_mute;        /* there is no memory for commands */
     uint64_t features;
     random_source random;
     uint64_t id_base;

@@ -441,7 +441,7 @@ static void choose_target(actor *by)
 {
     const quern_relation relation = every.types.relations[every_system_terms[TARGET_SYSTEM].tie - 1];
     quern_entity target = every_pick(by);
-    for (uint32_t i = 0; i < 20; i++) {
+    for (uint32_t i = 0; i < 60; i++) {
         const quern_entity other = every_pick(by);
         if (quern_entity_source_count(every.world, other, relation) >
             quern_entity_source_count(every.world, target, relation))

@@ -436,6 +436,7 @@ static void run_exclusive(quern_context *context, const quern_view *view)
 {
     if (every.is_modelled) every_model_enter_system(EXCLUSIVE);
     run_of run = begin_run(context, NULL, 100 + EXCLUSIVE);
+    run.by.is_interrupted = true;
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 43))};
     every_resource_write(EXCLUSIVE, 1, quern_resource_get(every.world, every.types.resources[1]), &random);
     for (uint32_t i = 0; i < 4; i++) {

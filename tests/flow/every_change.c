@@ -28,32 +28,6 @@ uint32_t every_next_stream(void)
     return every.is_modelled ? ++last : 0;
 }
 
-const void *every_value_of(uint32_t type, const every_change *change, value_room *room)
-{
-    const uint32_t first = every_types[type].first_word, count = every_types[type].word_count;
-    if (count == 0) return NULL;
-    if (type == EVERY_HOOKED) {
-        tracked_construct(&room->hooked, change->words[first], &every_hook_counts);
-        return &room->hooked;
-    }
-    if (type == EVERY_LIST) {
-        room->list = (every_list){.text = {{{0}, 0, 0}}};
-        every_list_write(&room->list, change->words[first]);
-        return &room->list;
-    }
-    memcpy(room->words, &change->words[first], count * sizeof *room->words);
-    if (type == EVERY_LINK) room->words[0] = change->target.bits;
-    return room->words;
-}
-
-void every_release_value(uint32_t type, value_room *room)
-{
-    if (type == EVERY_HOOKED) tracked_destroy(&room->hooked, &every_hook_counts);
-    if (type != EVERY_LIST) return;
-    quern_list_free(&room->list.numbers.list);
-    quern_string_free(&room->list.text);
-}
-
 static quern_result create(const actor *by, every_change *change)
 {
     value_room rooms[EVERY_TYPES];

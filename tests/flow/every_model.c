@@ -1354,15 +1354,21 @@ void every_model_renew_system(uint32_t system)
         it->entities[i].stale |= BIT(system);
 }
 
-void every_model_renew_reaction(uint32_t reaction)
+/* What the reaction has not seen goes. */
+static void discard_pending(uint32_t reaction)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < it->copy_count; i++)
         if (it->copies[i].reaction != reaction) it->copies[count++] = it->copies[i];
     it->copy_count = count;
-    it->is_reaction_off[reaction] = false;
     for (int i = 0; i < it->entity_count; i++)
         it->entities[i].is_added[reaction] = it->entities[i].is_set[reaction] = false;
+}
+
+void every_model_renew_reaction(uint32_t reaction)
+{
+    discard_pending(reaction);
+    it->is_reaction_off[reaction] = false;
 }
 
 void every_model_skip_events(uint32_t reader)
@@ -1378,6 +1384,7 @@ void every_model_enable_system(uint32_t system, bool is_enabled)
 void every_model_enable_reaction(uint32_t reaction, bool is_enabled)
 {
     it->is_reaction_off[reaction] = !is_enabled;
+    if (!is_enabled) discard_pending(reaction);
 }
 
 void every_model_enter_system(uint32_t system)

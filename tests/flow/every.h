@@ -182,7 +182,7 @@ typedef enum every_feature {
     EVERY_USES_CLONE,
     EVERY_USES_RESOURCE,
     EVERY_USES_IF_CHANGED,
-    EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
+    EVERY_USES_LOOKS,     /* calls that change nothing if there is nothing to change */
     EVERY_USES_CONVERTED, /* a value that got another layout */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
@@ -466,7 +466,9 @@ typedef struct every_resource {
 } every_resource;
 
 void every_resources_register(quern_world *into, quern_resource handles[EVERY_RESOURCES]);
-void every_resources_play(void); /* writes some between frames */
+void every_resources_first_forms(void);
+void every_resource_redefine(uint32_t resource, uint32_t form); /* with one of three forms */
+void every_resources_play(void);                                /* writes some between frames */
 
 /* In a system: reads those that it uses, which must have the values of the model. */
 void every_resources_check(quern_context *context, const every_terms *terms);

@@ -140,6 +140,7 @@ static quern_result change_now(const actor *by, every_change *change)
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     value_room room;
     every_edge edge;
+    uint64_t event[4];
     quern_result result = QUERN_OK;
     switch (change->kind) {
     case EVERY_CREATE:
@@ -191,7 +192,8 @@ static quern_result change_now(const actor *by, every_change *change)
     case EVERY_PLACE:
         return quern_entity_move_before(every.world, entity, relation, change->target);
     case EVERY_EMIT:
-        return quern_world_emit(every.world, every_own.event, &(ping){change->id, change->entity}, 1);
+        return quern_world_emit(every.world, every_own.event,
+                                every_ping_write((ping){change->id, change->entity}, event), 1);
     default:
         return QUERN_ERROR_INVALID_ARGUMENT;
     }
@@ -205,6 +207,7 @@ static quern_result record(const actor *by, every_change *change)
     const quern_combine combines[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX};
     value_room room;
     every_edge edge;
+    uint64_t event[4];
     quern_result result = QUERN_OK;
     switch (change->kind) {
     case EVERY_CREATE:
@@ -251,12 +254,15 @@ static quern_result record(const actor *by, every_change *change)
         return quern_commands_accumulate(by->commands, entity, type,
                                          every_value_of(change->type, change, &room),
                                          combines[change->combine]);
-    case EVERY_EMIT:
+    case EVERY_EMIT: {
+        const ping value = {change->id, change->entity};
         if (by->context == NULL) return QUERN_ERROR_INVALID_ARGUMENT;
-        return quern_emit(quern_context_emitter(by->context, every_own.event),
-                          &(ping){change->id, change->entity})
-                   ? QUERN_OK
-                   : QUERN_ERROR_INVALID_ARGUMENT;
+        const bool is_emitted =
+            every_event_form == 0
+                ? quern_emit(quern_context_emitter(by->context, every_own.event), &value)
+                : quern_context_emit(by->context, every_own.event, every_ping_write(value, event), 1);
+        return is_emitted ? QUERN_OK : QUERN_ERROR_INVALID_ARGUMENT;
+    }
     case EVERY_CLONE:
     case EVERY_OVERRIDE:
     case EVERY_MARK:

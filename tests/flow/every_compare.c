@@ -66,11 +66,12 @@ static void compare_values(quern_world *world, const every_handles *in, int i,
                     continue;
                 expected = linked < 0 ? 0 : handles[linked].bits;
             }
-            cr_assert_eq(words[at], expected,
-                         "seed %llu, frame %llu: word %u of '%s' of the entity with id %llx is %llx, not %llx",
-                         (unsigned long long)every.seed, (unsigned long long)every.frame, w,
-                         every_types[t].name, (unsigned long long)entity->id, (unsigned long long)words[at],
-                         (unsigned long long)expected);
+            cr_assert_eq(
+                words[at], expected,
+                "seed %llu, frame %llu: word %u of '%s' of the entity with id %llx is %llx, not %llx",
+                (unsigned long long)every.seed, (unsigned long long)every.frame, w, every_types[t].name,
+                (unsigned long long)entity->id, (unsigned long long)words[at],
+                (unsigned long long)expected);
         }
     }
 }

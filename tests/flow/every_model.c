@@ -1113,7 +1113,8 @@ static bool fits(const every_conversion *conversion, const uint64_t *words, uint
 {
     bool all = true;
     for (uint32_t w = 0; w < count && w < every_types[conversion->type].word_count; w++)
-        all &= !every_has(conversion->survivors, w) || every_fit(&conversion->form, w, words[w]) == words[w];
+        all &=
+            !every_has(conversion->survivors, w) || every_fit(&conversion->form, w, words[w]) == words[w];
     return all;
 }
 
@@ -1306,16 +1307,18 @@ static void begin_round(void)
 static void fail_round(void)
 {
     for (uint32_t i = 0; i < shown_copy_count; i++)
-        cr_assert_fail("seed %llu, frame %llu: reaction %u was not shown that it lost the entity with id %llx",
-                       (unsigned long long)every.seed, (unsigned long long)every.frame,
-                       shown_copies[i].reaction,
-                       (unsigned long long)it->entities[shown_copies[i].entity].id);
+        cr_assert_fail(
+            "seed %llu, frame %llu: reaction %u was not shown that it lost the entity with id %llx",
+            (unsigned long long)every.seed, (unsigned long long)every.frame, shown_copies[i].reaction,
+            (unsigned long long)it->entities[shown_copies[i].entity].id);
     for (int i = 0; i < round_entity_count; i++)
         for (uint32_t r = 0; r < reaction_count; r++)
-            cr_assert_not(shows[i][r], "seed %llu, frame %llu: reaction %u was not shown the entity with id %llx as %s: %s",
-                          (unsigned long long)every.seed, (unsigned long long)every.frame, r,
-                          (unsigned long long)it->entities[i].id, shows_as_added[i][r] ? "added" : "set",
-                          describe(&reactions[r], i));
+            cr_assert_not(
+                shows[i][r],
+                "seed %llu, frame %llu: reaction %u was not shown the entity with id %llx as %s: %s",
+                (unsigned long long)every.seed, (unsigned long long)every.frame, r,
+                (unsigned long long)it->entities[i].id, shows_as_added[i][r] ? "added" : "set",
+                describe(&reactions[r], i));
 }
 
 static void advance(void)

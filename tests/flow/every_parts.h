@@ -14,10 +14,17 @@
 
 enum { CROWD = 220 };
 
+/* An event, in any of its forms. */
 typedef struct ping {
     uint64_t id;
     quern_entity entity;
 } ping;
+
+enum { EVERY_EVENT_FORMS = 3 };
+extern uint32_t every_event_form;
+quern_event_def every_event_def(uint32_t form);
+const void *every_ping_write(ping value, uint64_t room[4]);
+ping every_ping_read(const void *values, uint32_t i);
 
 enum {
     LEVEL_SYSTEM = 3,
@@ -113,6 +120,7 @@ uint32_t every_pick_relation(actor *by);
 void every_draw_words(actor *by, every_change *change);
 quern_entity every_draw_spawn(actor *by, bool is_plain);
 quern_entity every_draw_shared(actor *by);
+void every_create_some(actor *by);
 void every_draw_some(actor *by, quern_entity entity);
 void every_act(actor *by, quern_entity self);
 quern_system_def every_def_of_system(uint32_t s);

@@ -230,7 +230,7 @@ static void relate_some(actor *by)
         quern_entity_relate_many(every.world, sources, every.types.relations[relation], targets, count));
 }
 
-static void create_some(actor *by)
+void every_create_some(actor *by)
 {
     every_change changes[20] = {0};
     uint64_t ids[20], numbers[20 * EVERY_TYPE_WORDS], deeps[20 * EVERY_TYPE_WORDS];
@@ -431,6 +431,9 @@ static void choose_target(actor *by)
     }
     every_system_terms[TARGET_SYSTEM].target = target;
     must(quern_schedule_set_target(every.schedule, every_own.systems[TARGET_SYSTEM], target));
+    const quern_entity first = quern_entity_first_source(every.world, target, relation);
+    if (!quern_entity_is_null(first) && random_chance(&by->random, 20))
+        every_make(by, (every_change){.kind = EVERY_PLACE, .entity = first, .relation = EVERY_PARENT});
 }
 
 static void capture(uint32_t prefab, quern_entity root)
@@ -485,7 +488,7 @@ void every_play_between(quern_jobs *jobs)
         relate_some(&now);
         break;
     case 1:
-        if (every.known_count < CROWD) create_some(&now);
+        if (every.known_count < CROWD) every_create_some(&now);
         break;
     case 2:
     case 3:
@@ -498,7 +501,7 @@ void every_play_between(quern_jobs *jobs)
     actor later = every_program_actor(2, quern_world_commands(every.world));
     for (uint32_t i = 0; i < 8; i++)
         every_act(&later, quern_entity_null());
-    if (every.frame % 4 == 1 && every.known_count < CROWD) create_some(&later);
+    if (every.frame % 4 == 1 && every.known_count < CROWD) every_create_some(&later);
     if (every_mix(every.seed + every.frame) % 3 == 0) {
         must(quern_world_flush(every.world));
         if (every.is_modelled) every_model_flush(true);
@@ -508,9 +511,9 @@ void every_play_between(quern_jobs *jobs)
     quern_event_block block;
     while (quern_event_reader_next(every_own.reader, &block))
         for (uint32_t i = 0; i < block.count; i++) {
-            const ping *seen = (const ping *)block.values + i;
-            atomic_fetch_add_explicit(&every.observed, every_mix(seen->id + 2), memory_order_relaxed);
-            if (every.is_modelled) every_model_read_event(2, seen->id, seen->entity);
+            const ping seen = every_ping_read(block.values, i);
+            atomic_fetch_add_explicit(&every.observed, every_mix(seen.id + 2), memory_order_relaxed);
+            if (every.is_modelled) every_model_read_event(2, seen.id, seen.entity);
         }
     if (every.is_modelled) every_model_end_events(2);
     switch_systems(true);
@@ -521,12 +524,7 @@ void every_play_between(quern_jobs *jobs)
 
 static void open_event(void)
 {
-    const quern_event_def def = {
-        .name = "ping",
-        .size_bytes = sizeof(ping),
-        .alignment_bytes = 8,
-        .fields = {{.name = "id", .type = QUERN_FIELD_U64},
-                   {.name = "entity", .type = QUERN_FIELD_ENTITY, .offset_bytes = 8}}};
+    const quern_event_def def = every_event_def(every_event_form);
     must(quern_event_register(every.world, &def, &every_own.event));
     must(quern_event_reader_create(every.world,
                                    &(quern_event_reader_def){.name = "program", .event = every_own.event},
@@ -651,8 +649,7 @@ static void open_world(quern_schedule_def style, const quern_allocator *allocato
         every.world,
         (const quern_term[]){quern_term_either(quern_term_with(every.types.types[EVERY_FLAG]))}, 1);
     must(quern_index_create(
-        every.world,
-        &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .field = "word0"},
+        every.world, &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .field = "word0"},
         &every_own.number_index));
     style.max_reaction_rounds = 64;
     every.schedule = setup_schedule_as(every.world, style, EVERY_PHASES);

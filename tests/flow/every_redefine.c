@@ -31,7 +31,8 @@ static bool is_same_field(const every_field *a, const every_field *b)
 
 static bool is_same_layout(const every_form *a, const every_form *b)
 {
-    bool is_same = a->size_bytes == b->size_bytes && a->field_count == b->field_count && a->element == b->element;
+    bool is_same =
+        a->size_bytes == b->size_bytes && a->field_count == b->field_count && a->element == b->element;
     for (uint32_t f = 0; f < a->field_count && is_same; f++)
         is_same = is_same_field(&a->fields[f], &b->fields[f]);
     return is_same;
@@ -56,8 +57,8 @@ static void match_fields(redefinition *it)
             if (from->alias == to->alias) continue;
             every_field_name(it->names[2 * rename_count], from);
             every_field_name(it->names[2 * rename_count + 1], to);
-            it->how.renames[rename_count] = (quern_field_rename){it->names[2 * rename_count],
-                                                                 it->names[2 * rename_count + 1]};
+            it->how.renames[rename_count] =
+                (quern_field_rename){it->names[2 * rename_count], it->names[2 * rename_count + 1]};
             rename_count++;
         }
     it->uses_renames = rename_count > 0;
@@ -81,8 +82,7 @@ static void migrate(void *user_data, void *targets, const void *sources, uint32_
             if (!every_has(to->survivors, w)) words[every_types[to->type].first_word + w] = to->fresh[w];
         memset(target, 0, to->form.size_bytes);
         if (to->type == EVERY_HOOKED)
-            tracked_construct(every_hooked(&to->form, target), 0,
-                              &every_hook_counts[to->form.version % 2]);
+            tracked_construct(every_hooked(&to->form, target), 0, &every_hook_counts[to->form.version % 2]);
         every_form_write(to->type, &to->form, target, words);
     }
 }
@@ -91,8 +91,9 @@ static void choose_way(redefinition *it, random_source *random)
 {
     const uint32_t type = it->conversion.type;
     it->is_converted = !is_same_layout(&it->old, &it->conversion.form);
-    it->uses_migration = it->is_converted && (type == EVERY_HOOKED || it->old.element != it->conversion.form.element ||
-                                              random_chance(random, 15));
+    it->uses_migration =
+        it->is_converted && (type == EVERY_HOOKED || it->old.element != it->conversion.form.element ||
+                             random_chance(random, 15));
     it->uses_renames = random_chance(random, 60) && !it->uses_migration;
     if (!it->uses_migration) {
         memcpy(it->conversion.fresh, it->conversion.form.default_words, sizeof it->conversion.fresh);
@@ -133,9 +134,10 @@ static quern_result redefine_or_repeat(redefinition *it, quern_redefine_report *
     quern_result result = redefine_in(every.world, it, report);
     if (every.failing != NULL) failing_allocator_pause(every.failing, true);
     if (result != QUERN_OK || it->how.only_checks) {
-        cr_assert_eq(quern_world_hash(every.world), hash, "seed %llu, frame %llu: '%s' was not redefined: %s",
-                     (unsigned long long)every.seed, (unsigned long long)every.frame,
-                     every_types[it->conversion.type].name, quern_error_message());
+        cr_assert_eq(quern_world_hash(every.world), hash,
+                     "seed %llu, frame %llu: '%s' was not redefined: %s", (unsigned long long)every.seed,
+                     (unsigned long long)every.frame, every_types[it->conversion.type].name,
+                     quern_error_message());
         assert_valid(every.world);
         every_check_outside(every.world);
     }
@@ -153,8 +155,9 @@ static void save_before(const redefinition *it)
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 59 + it->conversion.type))};
     archive.size_bytes = json.size_bytes = 0;
     if (!every.is_modelled || !it->is_converted || it->uses_renames || it->uses_migration) return;
-    if (random_chance(&random, 30) && quern_world_save(every.world, quern_sink_bytes(&archive),
-                                                       &(quern_save_def){.leave_out = {every_leave_out()}}) != QUERN_OK)
+    if (random_chance(&random, 30) &&
+        quern_world_save(every.world, quern_sink_bytes(&archive),
+                         &(quern_save_def){.leave_out = {every_leave_out()}}) != QUERN_OK)
         archive.size_bytes = 0; /* commands wait */
     if (random_chance(&random, 20)) must(quern_json_write_world(every.world, quern_sink_bytes(&json)));
 }
@@ -192,10 +195,12 @@ static bool can_migrate(const redefinition *it)
 static bool is_done(const redefinition *it, quern_result result, every_answer waits)
 {
     const bool must_convert = it->is_converted && every.is_modelled;
-    const bool fits = !must_convert || (it->uses_migration ? can_migrate(it) : every_model_fits(&it->conversion));
+    const bool fits =
+        !must_convert || (it->uses_migration ? can_migrate(it) : every_model_fits(&it->conversion));
     const char *name = every_types[it->conversion.type].name;
-    cr_assert(result == QUERN_OK || result == QUERN_ERROR_INVALID_ARGUMENT, "seed %llu, frame %llu, '%s': %s",
-              (unsigned long long)every.seed, (unsigned long long)every.frame, name, quern_error_message());
+    cr_assert(result == QUERN_OK || result == QUERN_ERROR_INVALID_ARGUMENT,
+              "seed %llu, frame %llu, '%s': %s", (unsigned long long)every.seed,
+              (unsigned long long)every.frame, name, quern_error_message());
     if (!every.is_modelled) return result == QUERN_OK;
     if (result == QUERN_OK)
         cr_assert(fits && (waits != EVERY_YES || !it->is_converted),
@@ -258,6 +263,26 @@ static void redefine_type(uint32_t type, bool changes_layout, random_source *ran
     }
 }
 
+/* Gives the event another layout, which waiting events get as well. */
+static void redefine_event(uint32_t form)
+{
+    const quern_event_def def = every_event_def(form);
+    quern_redefine_report report;
+    if (every.failing != NULL) failing_allocator_pause(every.failing, false);
+    quern_result result = quern_event_redefine(every.world, every_own.event, &def, NULL, &report);
+    if (every.failing != NULL) failing_allocator_pause(every.failing, true);
+    if (every.failing != NULL && result == QUERN_ERROR_OUT_OF_MEMORY) {
+        every.failed_count++;
+        result = quern_event_redefine(every.world, every_own.event, &def, NULL, &report);
+    }
+    must(result);
+    cr_assert_eq(report.is_converted, form != every_event_form);
+    if (form == every_event_form) return;
+    every_event_form = form;
+    every.converted_count++;
+    every.type_features |= every_bit(EVERY_USES_NEW_EVENT);
+}
+
 bool every_changes_layouts(void)
 {
     return every.frame % 3 == 2;
@@ -273,6 +298,7 @@ void every_change_before(void)
     actor later = every_program_actor(4, quern_world_commands(every.world));
     for (uint32_t i = 0; i < 6; i++)
         every_act(&now, quern_entity_null());
+    if (every.known_count < CROWD && random_chance(&now.random, 30)) every_create_some(&now);
     for (uint32_t i = 0; i < 3; i++)
         every_act(&later, quern_entity_null());
     if (every.seed % 2 == 0) flush();
@@ -293,5 +319,9 @@ void every_change_types(void)
         if (random_chance(&random, 40) && (t != EVERY_HOOKED || every.has_hooks))
             redefine_type(t, changes_layout && every_changes_layouts(), &random);
     }
+    for (uint32_t r = 0; r < EVERY_RESOURCES && every_changes_layouts(); r++)
+        if (random_chance(&random, 30)) every_resource_redefine(r, random_below(&random, 3));
+    if (every_changes_layouts() && random_chance(&random, 50))
+        redefine_event(random_below(&random, EVERY_EVENT_FORMS));
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
 }

@@ -332,8 +332,7 @@ static void visit_further(quern_context *context, uint32_t system)
                 if (order != EVERY_TYPES) {
                     uint64_t words[EVERY_WORDS] = {ids[i]};
                     if (order != EVERY_ID)
-                        every_read(order,
-                                   (const char *)bases[order] + (size_t)every_value_bytes(order) * i,
+                        every_read(order, (const char *)bases[order] + (size_t)every_value_bytes(order) * i,
                                    words);
                     const uint64_t word = words[every_types[order].first_word];
                     const uint64_t key = order == EVERY_LINK ? place_of((quern_entity){word}) : word;
@@ -450,6 +449,9 @@ static void run_exclusive(quern_context *context, const quern_view *view)
     run_of run = begin_run(context, NULL, 100 + EXCLUSIVE);
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 43))};
     every_resource_write(EXCLUSIVE, 1, quern_resource_get(every.world, every.types.resources[1]), &random);
+    cr_assert_eq(
+        quern_event_redefine(every.world, every_own.event, &(quern_event_def){.size_bytes = 4}, NULL, NULL),
+        QUERN_ERROR_WORLD_LOCKED);
     for (uint32_t i = 0; i < 4; i++) {
         actor now = run.by;
         begin_row(&run, i);
@@ -466,11 +468,12 @@ static void run_exclusive(quern_context *context, const quern_view *view)
 /* Processes the events of the frame. */
 static void run_reading(quern_context *context, const quern_view *view)
 {
-    const ping *pings = quern_view_events(view);
+    const void *pings = quern_view_events(view);
     if (every.is_modelled) every_model_enter_system(READING);
     for (uint32_t i = 0; i < view->count; i++) {
-        atomic_fetch_add_explicit(&every.observed, every_mix(pings[i].id), memory_order_relaxed);
-        if (every.is_modelled) every_model_read_event(0, pings[i].id, pings[i].entity);
+        const ping seen = every_ping_read(pings, i);
+        atomic_fetch_add_explicit(&every.observed, every_mix(seen.id), memory_order_relaxed);
+        if (every.is_modelled) every_model_read_event(0, seen.id, seen.entity);
     }
 }
 
@@ -480,14 +483,24 @@ static void end_reading(quern_context *context)
     if (every.is_modelled) every_model_end_events(0);
 }
 
+static void listen_to(ping seen)
+{
+    atomic_fetch_add_explicit(&every.observed, every_mix(seen.id + 1), memory_order_relaxed);
+    if (every.is_modelled) every_model_read_event(1, seen.id, seen.entity);
+}
+
 /* Iterates over the events in one callback. */
 static void run_listening(quern_context *context, const quern_view *view)
 {
     if (every.is_modelled) every_model_enter_system(LISTENING);
-    QUERN_EACH_EVENT(context, every_own.event, seen, ping)
-    {
-        atomic_fetch_add_explicit(&every.observed, every_mix(seen->id + 1), memory_order_relaxed);
-        if (every.is_modelled) every_model_read_event(1, seen->id, seen->entity);
+    if (every_event_form == 0) {
+        QUERN_EACH_EVENT(context, every_own.event, seen, ping) listen_to(*seen);
+    } else {
+        quern_event_iterator it;
+        cr_assert(quern_context_events(context, every_own.event, &it));
+        while (quern_event_next(&it))
+            for (uint32_t i = 0; i < it.block.count; i++)
+                listen_to(every_ping_read(it.block.values, i));
     }
     if (every.is_modelled) every_model_end_events(1);
 }
@@ -718,9 +731,8 @@ quern_system_def every_def_of_system(uint32_t s)
         list_terms(&further[s], def.queries[0].terms);
         def.queries[0].whole_chunks = further[s].is_whole;
         if (order_of(s) != EVERY_TYPES)
-            def.queries[0].order_by = (quern_order){.component = every.types.types[order_of(s)],
-                                                    .field = "word0",
-                                                    .descending = s % 2 != 0};
+            def.queries[0].order_by = (quern_order){
+                .component = every.types.types[order_of(s)], .field = "word0", .descending = s % 2 != 0};
         if (asks_index(s)) def.indexes[0] = every_own.number_index;
         if (every_system_terms[s].put_resource > 0) def.end = end_plain;
     }

@@ -219,9 +219,9 @@ void every_form_read(uint32_t type, const every_form *form, const void *value, u
     }
     for (uint32_t f = 0; f < form->field_count; f++)
         if (form->fields[f].type == QUERN_FIELD_LIST)
-            check_numbers((const quern_list *)(const void *)((const char *)value +
-                                                             form->fields[f].offset_bytes),
-                          form->element, to[0]);
+            check_numbers(
+                (const quern_list *)(const void *)((const char *)value + form->fields[f].offset_bytes),
+                form->element, to[0]);
 }
 
 void every_form_write(uint32_t type, const every_form *form, void *value, const uint64_t *words)
@@ -278,6 +278,42 @@ void every_release_value(uint32_t type, value_room *room)
     for (uint32_t f = 0; f < form->field_count && type == EVERY_LIST; f++)
         if (!is_number(&form->fields[f]))
             quern_list_free((quern_list *)(void *)((char *)room + form->fields[f].offset_bytes));
+}
+
+/* -------------------------------------------------------------------------------------------- events */
+
+uint32_t every_event_form;
+
+static const struct {
+    uint32_t size_bytes, id_bytes, entity_bytes; /* size and offsets */
+} event_forms[EVERY_EVENT_FORMS] = {{16, 0, 8}, {24, 16, 0}, {32, 8, 16}};
+
+quern_event_def every_event_def(uint32_t form)
+{
+    const uint32_t id = event_forms[form].id_bytes, entity = event_forms[form].entity_bytes;
+    return (quern_event_def){
+        .name = "ping",
+        .size_bytes = event_forms[form].size_bytes,
+        .alignment_bytes = 8,
+        .fields = {{.name = "id", .type = QUERN_FIELD_U64, .offset_bytes = id},
+                   {.name = "entity", .type = QUERN_FIELD_ENTITY, .offset_bytes = entity}}};
+}
+
+const void *every_ping_write(ping value, uint64_t room[4])
+{
+    memset(room, 0, 4 * sizeof *room);
+    memcpy((char *)room + event_forms[every_event_form].id_bytes, &value.id, sizeof value.id);
+    memcpy((char *)room + event_forms[every_event_form].entity_bytes, &value.entity, sizeof value.entity);
+    return room;
+}
+
+ping every_ping_read(const void *values, uint32_t i)
+{
+    const char *at = (const char *)values + (size_t)event_forms[every_event_form].size_bytes * i;
+    ping value;
+    memcpy(&value.id, at + event_forms[every_event_form].id_bytes, sizeof value.id);
+    memcpy(&value.entity, at + event_forms[every_event_form].entity_bytes, sizeof value.entity);
+    return value;
 }
 
 /* --------------------------------------------------------------------------------------------- hooks */
@@ -366,13 +402,12 @@ quern_component_def *every_define(uint32_t t, const every_form *form, every_defi
     for (uint32_t f = 0; f < form->field_count; f++) {
         const every_field *field = &form->fields[f];
         every_field_name(room->field_names[f], field);
-        def->fields[f] =
-            (quern_field){.name = room->field_names[f],
-                          .type = field->type,
-                          .offset_bytes = field->offset_bytes,
-                          .count = field->count,
-                          .unit = room->unit,
-                          .element = field->type == QUERN_FIELD_LIST ? &room->element : NULL};
+        def->fields[f] = (quern_field){.name = room->field_names[f],
+                                       .type = field->type,
+                                       .offset_bytes = field->offset_bytes,
+                                       .count = field->count,
+                                       .unit = room->unit,
+                                       .element = field->type == QUERN_FIELD_LIST ? &room->element : NULL};
     }
     if (form->has_default) {
         uint64_t words[EVERY_WORDS];
@@ -421,17 +456,18 @@ static void place_fields(uint32_t type, every_form *form, uint32_t first_offset)
 static void first_form(uint32_t t, every_form *form)
 {
     static const uint8_t counts[EVERY_TYPES] = {
-        [EVERY_ID] = 1,   [EVERY_NUMBER] = 2, [EVERY_LINK] = 2, [EVERY_HOOKED] = 1, [EVERY_MODE] = 1, [EVERY_NEED] = 1,
-        [EVERY_DEEP] = 1, [EVERY_GIVEN] = 2,  [EVERY_WIDE] = 8, [EVERY_ROWS] = 2,   [EVERY_LIST] = 1};
+        [EVERY_ID] = 1,   [EVERY_NUMBER] = 2, [EVERY_LINK] = 2, [EVERY_HOOKED] = 1,
+        [EVERY_MODE] = 1, [EVERY_NEED] = 1,   [EVERY_DEEP] = 1, [EVERY_GIVEN] = 2,
+        [EVERY_WIDE] = 8, [EVERY_ROWS] = 2,   [EVERY_LIST] = 1};
     memset(form, 0, sizeof *form);
     for (uint32_t w = 0; w < counts[t] && w < 2; w++)
         form->fields[form->field_count++] =
             (every_field){.word = w,
                           .count = w == 0 ? 1 : counts[t] - 1,
-                          .type = t == EVERY_NUMBER              ? QUERN_FIELD_I64
-                                  : t == EVERY_LINK && w == 0    ? QUERN_FIELD_ENTITY
-                                  : t == EVERY_LIST              ? QUERN_FIELD_LIST
-                                                                 : QUERN_FIELD_U64};
+                          .type = t == EVERY_NUMBER           ? QUERN_FIELD_I64
+                                  : t == EVERY_LINK && w == 0 ? QUERN_FIELD_ENTITY
+                                  : t == EVERY_LIST           ? QUERN_FIELD_LIST
+                                                              : QUERN_FIELD_U64};
     if (t == EVERY_LIST) {
         form->fields[form->field_count++] = (every_field){.count = 1, .type = QUERN_FIELD_STRING};
         form->element = QUERN_FIELD_U64;
@@ -443,6 +479,8 @@ static void first_form(uint32_t t, every_form *form)
 
 void every_forms_open(void)
 {
+    every_event_form = 0;
+    every_resources_first_forms();
     for (uint32_t t = 0; t < EVERY_TYPES; t++)
         first_form(t, &every_forms[t]);
 }
@@ -450,8 +488,9 @@ void every_forms_open(void)
 /* Sums of numbers need 32 bits. The first word of numbers has an index, which knows no reals. */
 static quern_field_type draw_number(uint32_t type, uint32_t word, random_source *random)
 {
-    static const quern_field_type types[] = {QUERN_FIELD_I64, QUERN_FIELD_U64, QUERN_FIELD_U32, QUERN_FIELD_I32,
-                                             QUERN_FIELD_F64, QUERN_FIELD_U16, QUERN_FIELD_U16, QUERN_FIELD_U8};
+    static const quern_field_type types[] = {QUERN_FIELD_I64, QUERN_FIELD_U64, QUERN_FIELD_U32,
+                                             QUERN_FIELD_I32, QUERN_FIELD_F64, QUERN_FIELD_U16,
+                                             QUERN_FIELD_U16, QUERN_FIELD_U8};
     return types[random_below(random, type != EVERY_NUMBER ? COUNT_OF(types) : word == 0 ? 4 : 5)];
 }
 
@@ -461,10 +500,8 @@ static void draw_fields(uint32_t t, every_form *form, random_source *random)
     for (uint32_t w = 1; w < every_types[t].word_count; w++) {
         if (random_chance(random, 25)) continue;
         every_field *field = &form->fields[form->field_count++];
-        *field = (every_field){.word = w,
-                               .count = 1,
-                               .alias = random_chance(random, 30),
-                               .type = draw_number(t, w, random)};
+        *field = (every_field){
+            .word = w, .count = 1, .alias = random_chance(random, 30), .type = draw_number(t, w, random)};
         while (w + 1 < every_types[t].word_count && field->count < 4 && random_chance(random, 60))
             field->count++, w++;
     }
@@ -489,14 +526,20 @@ void every_form_draw(uint32_t t, every_form *form, random_source *random)
             form->fields[other] = moved;
         }
     }
-    if (!keeps_layout) place_fields(t, form, random_chance(random, 30) ? 8 : 0);
+    if (t == EVERY_NUMBER && random_chance(random, 70)) { /* only numbers without gaps can be accumulated */
+        for (uint32_t f = 0; f < form->field_count; f++)
+            if (number_bytes(form->fields[f].type) < 8) form->fields[f].type = QUERN_FIELD_I64;
+        place_fields(t, form, 0);
+    } else if (!keeps_layout) {
+        place_fields(t, form, random_chance(random, 30) ? 8 : 0);
+    }
 }
 
 void every_form_draw_default(uint32_t t, every_form *form, random_source *random)
 {
-    form->has_default = every_types[t].word_count > 0 && t != EVERY_ID && t != EVERY_LINK && t != EVERY_LIST &&
-                        t != EVERY_HOOKED && random_chance(random, t == EVERY_GIVEN ? 80 : 30);
+    form->has_default = every_types[t].word_count > 0 && t != EVERY_ID && t != EVERY_LINK &&
+                        t != EVERY_LIST && t != EVERY_HOOKED &&
+                        random_chance(random, t == EVERY_GIVEN ? 80 : 30);
     for (uint32_t w = 0; w < EVERY_TYPE_WORDS; w++)
-        form->default_words[w] =
-            form->has_default ? every_fit(form, w, 1 + random_below(random, 200)) : 0;
+        form->default_words[w] = form->has_default ? every_fit(form, w, 1 + random_below(random, 200)) : 0;
 }

@@ -146,7 +146,8 @@ static void check_session(void)
     quern_save_session *writer;
     quern_load_session *loader;
     must(quern_save_session_create(
-        every.world, &(quern_save_def){.leave_out = {every_leave_out()}, .outside_id = outside_id}, &writer));
+        every.world, &(quern_save_def){.leave_out = {every_leave_out()}, .outside_id = outside_id},
+        &writer));
     must(quern_load_session_create(other, &(quern_load_def){.outside_entity = outside_entity}, &loader));
     for (uint32_t l = 0; l < 2; l++)
         must(quern_archive_create(every.world, &lists[l]));
@@ -194,9 +195,9 @@ static void open_replica(uint64_t number)
     every_handles in;
     every.replica = every_open_other();
     every_register(every.replica, &in);
-    must(quern_index_create(
-        every.replica, &(quern_index_def){.component = in.types[EVERY_NUMBER], .field = "word0"},
-        &replica_index));
+    must(quern_index_create(every.replica,
+                            &(quern_index_def){.component = in.types[EVERY_NUMBER], .field = "word0"},
+                            &replica_index));
     must(quern_query_create(
         every.replica,
         &(quern_query_def){.terms = {quern_term_read(in.types[EVERY_NUMBER])},
@@ -367,43 +368,48 @@ static uint64_t play_back_and_forth(uint64_t number, uint64_t first, uint64_t co
     return every_bit(EVERY_USES_HISTORY) | every_bit(EVERY_USES_COPY);
 }
 
+static quern_world *old_replica; /* which has not got the layouts of the world */
+static bool is_behind;           /* nor the changes before them */
+
 /* A delta between frames of the new layouts does not fit a world with the old ones, which is then made again. */
-static void renew_replica(quern_world *old, uint64_t from, uint64_t to)
+static void renew_replica(uint64_t from, uint64_t to)
 {
-    const uint64_t hash = quern_world_hash(old);
+    const uint64_t hash = quern_world_hash(old_replica);
     quern_delta *delta;
-    bytes.size_bytes = 0;
-    must(quern_delta_create(history, from, to, &delta));
-    must(quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
-    quern_delta_destroy(delta);
-    every.replica = old;
-    const quern_result result =
-        quern_delta_apply(applier, quern_source_bytes(bytes.bytes, bytes.size_bytes));
-    if (result != QUERN_OK) {
-        cr_assert_eq(result, QUERN_ERROR_LAYOUT_MISMATCH, "seed %llu, frame %llu: %s",
-                     (unsigned long long)every.seed, (unsigned long long)every.frame,
-                     quern_error_message());
-        cr_assert_eq(quern_world_hash(old), hash);
+    every.replica = old_replica;
+    if (!is_behind && quern_delta_create(history, from, to, &delta) == QUERN_OK) {
+        bytes.size_bytes = 0;
+        must(quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
+        quern_delta_destroy(delta);
+        const quern_result result =
+            quern_delta_apply(applier, quern_source_bytes(bytes.bytes, bytes.size_bytes));
+        if (result != QUERN_OK) {
+            cr_assert_eq(result, QUERN_ERROR_LAYOUT_MISMATCH, "seed %llu, frame %llu: %s",
+                         (unsigned long long)every.seed, (unsigned long long)every.frame,
+                         quern_error_message());
+            cr_assert_eq(quern_world_hash(old_replica), hash);
+        }
     }
     close_replica();
     open_replica(to);
 }
-
-static quern_world *old_replica; /* which has not got the layouts of the world */
 
 /* Changes types before a frame, and plays the frame in several ways. Kept frames go, and objects that know the layouts from
  * before refuse to go on. Returns the features. */
 static uint64_t change_layouts(void)
 {
     const uint64_t number = number_of(every.frame);
-    const bool follows = every_mix(every.seed + every.frame) % 3 != 0;
+    bool follows = every_mix(every.seed + every.frame) % 3 != 0;
     quern_save_session *session;
     quern_archive *nothing;
     quern_delta *delta;
     every_change_before();
     if (every.replica != NULL) {
-        must(quern_history_save(history, number + 1, NULL));
-        follow(number + 1);
+        const quern_result saved = quern_history_save(history, number + 1, NULL);
+        cr_assert(saved == QUERN_OK || saved == QUERN_ERROR_INVALID_ARGUMENT, "%s", quern_error_message());
+        is_behind = saved != QUERN_OK; /* a removed value with lists waits for a reaction */
+        if (is_behind) follows = false;
+        if (!is_behind) follow(number + 1);
     }
     must(quern_archive_create(every.world, &nothing));
     must(quern_save_session_create(every.world, NULL, &session));
@@ -421,7 +427,7 @@ static uint64_t change_layouts(void)
     if (history == NULL) return 0;
     const quern_result saved = quern_history_save(history, number + 2, NULL);
     if (every.replica != NULL) replica_number = number + 2;
-    cr_assert(saved == QUERN_OK || every.has_hooks, "%s", quern_error_message());
+    cr_assert(saved == QUERN_OK || saved == QUERN_ERROR_INVALID_ARGUMENT, "%s", quern_error_message());
     if (saved != QUERN_OK) return 0; /* a removed value with hooks waits for a reaction */
     if (every.converted_count > 0) {
         const uint64_t hash = quern_world_hash(every.world);
@@ -492,7 +498,7 @@ static void play_with_model(void)
         expected[at] = play_again(NULL);
         every_model_compare(every.world, true, NULL);
         if (has_history) must(quern_history_save(history, number_of(at + 1), NULL));
-        if (old_replica != NULL) renew_replica(old_replica, number_of(at) + 2, number_of(at + 1));
+        if (old_replica != NULL) renew_replica(number_of(at) + 2, number_of(at + 1));
         old_replica = NULL;
         features |= check_elsewhere();
         every_model_count_pairs(features | every.schedule_features | every.type_features);
@@ -541,7 +547,8 @@ static void play_without_memory(quern_schedule_def style, uint32_t thread_count)
     must(quern_history_create(every.world, &(quern_history_def){.schedules = {every.schedule}}, &history));
     for (every.frame = 0; every.frame < FRAMES; every.frame++) {
         every_change_before();
-        failing_allocator_fail_often(every.failing, 1 + (uint32_t)(every_mix(every.seed + every.frame) % 30),
+        failing_allocator_fail_often(every.failing,
+                                     1 + (uint32_t)(every_mix(every.seed + every.frame) % 30),
                                      every.seed * 5 + every.frame);
         every_change_types();
         failing_allocator_heal(every.failing);

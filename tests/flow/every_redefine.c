@@ -256,8 +256,6 @@ static void redefine_type(uint32_t type, bool changes_layout, random_source *ran
         if (!it.is_converted) every.type_features |= every_bit(EVERY_USES_NEW_VERSION);
         if (it.is_converted && every.is_modelled) every_model_convert(&it.conversion);
         if (every.replica != NULL) must(redefine_in(every.replica, &it, NULL));
-        every_check_outside(every.world);
-        if (every.is_modelled) every_model_compare(every.world, true, NULL);
         compare_with_before();
         return;
     }
@@ -323,5 +321,7 @@ void every_change_types(void)
         if (random_chance(&random, 30)) every_resource_redefine(r, random_below(&random, 3));
     if (every_changes_layouts() && random_chance(&random, 50))
         redefine_event(random_below(&random, EVERY_EVENT_FORMS));
+    every_check_outside(every.world);
+    if (every.is_modelled && every.converted_count > 0) every_model_compare(every.world, true, NULL);
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
 }

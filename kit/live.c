@@ -343,8 +343,12 @@ static quern_result load_library(quern_live *live, const live_module *module, co
     library->user_count = 1;
     const char *suffix = strrchr(module->path, '.');
     if (suffix != NULL && strpbrk(suffix, "/\\") != NULL) suffix = NULL; /* the dot is in a folder's name */
-    const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder,
-                                module->name, ++live->copy_count, suffix != NULL ? suffix : "");
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    (void)snprintf(name, sizeof name, "%s", module->name);
+    for (char *at = name; *at != 0; at++)
+        if (strchr("\"<>|:*?", *at) != NULL || (*at > 0 && *at < ' ')) *at = '_'; /* Windows refuses these */
+    const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder, name,
+                                ++live->copy_count, suffix != NULL ? suffix : "");
     quern_result result;
     if (length < 0 || (size_t)length >= sizeof library->path)
         result =

@@ -14,6 +14,9 @@
 #if defined(_WIN32)
 #include <direct.h>
 #include <process.h>
+#include <windows.h>
+
+#include <psapi.h>
 #endif
 
 /* Modules that are loaded, reloaded, refused and removed: tests/kit/live/module.c in its variants, and module.cpp. The
@@ -202,6 +205,17 @@ static int32_t value_of(quern_entity entity, const char *field)
 /* Returns the number of copies of modules that the process has mapped. */
 static int mapped_count(void)
 {
+#if defined(_WIN32)
+    HMODULE modules[256];
+    DWORD bytes = 0;
+    char name[1024];
+    int loaded_count = 0;
+    cr_assert(K32EnumProcessModules(GetCurrentProcess(), modules, sizeof modules, &bytes));
+    for (DWORD i = 0; i < bytes / sizeof *modules; i++)
+        loaded_count += GetModuleFileNameA(modules[i], name, sizeof name) > 0 &&
+                        strstr(name, "quern-live-") != NULL;
+    return loaded_count;
+#else
     char line[1024], seen[16][256];
     int count = 0;
     FILE *file = fopen("/proc/self/maps", "r");
@@ -216,6 +230,7 @@ static int mapped_count(void)
     }
     (void)fclose(file);
     return count;
+#endif
 }
 
 /* Expects that only so many copies are mapped, where the system tells it. */

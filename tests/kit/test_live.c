@@ -212,8 +212,8 @@ static int mapped_count(void)
     int loaded_count = 0;
     cr_assert(K32EnumProcessModules(GetCurrentProcess(), modules, sizeof modules, &bytes));
     for (DWORD i = 0; i < bytes / sizeof *modules; i++)
-        loaded_count += GetModuleFileNameA(modules[i], name, sizeof name) > 0 &&
-                        strstr(name, "quern-live-") != NULL;
+        loaded_count +=
+            GetModuleFileNameA(modules[i], name, sizeof name) > 0 && strstr(name, "quern-live-") != NULL;
     return loaded_count;
 #else
     char line[1024], seen[16][256];

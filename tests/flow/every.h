@@ -204,6 +204,7 @@ typedef enum every_feature {
     EVERY_USES_MIGRATION,
     EVERY_USES_NEW_RESOURCE,
     EVERY_USES_NEW_EVENT,
+    EVERY_USES_NEW_EDGES,    /* values of edges with another layout */
     EVERY_USES_REFUSED_TYPE, /* a layout that values or waiting commands do not allow */
     EVERY_FEATURES
 } every_feature;

@@ -126,11 +126,19 @@ static quern_result override_shared(every_change *change)
     return QUERN_OK;
 }
 
+typedef union edge_room {
+    every_edge edge;
+    uint64_t words[2];
+} edge_room;
+
 /* Returns the value of the edge that a change sets, as calls take it. */
-static const void *edge_value_of(const every_change *change, every_edge *room)
+static const void *edge_value_of(const every_change *change, edge_room *room)
 {
-    *room = (every_edge){.value = change->edge_value};
-    return change->relation < EVERY_SINGLES ? (const void *)&room->value : room;
+    if (change->relation < EVERY_SINGLES)
+        every_home_write(change->edge_value, room->words);
+    else
+        room->edge = (every_edge){.value = change->edge_value};
+    return room;
 }
 
 static quern_result change_now(const actor *by, every_change *change)
@@ -139,7 +147,7 @@ static quern_result change_now(const actor *by, every_change *change)
     const quern_component type = every.types.types[change->type];
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     value_room room;
-    every_edge edge;
+    edge_room edge;
     uint64_t event[4];
     quern_result result = QUERN_OK;
     switch (change->kind) {
@@ -206,7 +214,7 @@ static quern_result record(const actor *by, every_change *change)
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     const quern_combine combines[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX};
     value_room room;
-    every_edge edge;
+    edge_room edge;
     uint64_t event[4];
     quern_result result = QUERN_OK;
     switch (change->kind) {

@@ -93,6 +93,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "migration",
     "new resource",
     "new event",
+    "new edges",
     "refused type",
 };
 

@@ -20,6 +20,13 @@ typedef struct ping {
     quern_entity entity;
 } ping;
 
+/* The values of edges in the relation EVERY_HOME. */
+enum { EVERY_HOME_FORMS = 3 };
+extern uint32_t every_home_form;
+quern_component_def every_home_def(uint32_t form);
+void every_home_write(uint64_t value, uint64_t room[2]);
+uint64_t every_home_read(const void *value);
+
 enum { EVERY_EVENT_FORMS = 3 };
 extern uint32_t every_event_form;
 quern_event_def every_event_def(uint32_t form);

@@ -108,10 +108,7 @@ void every_check_outside(quern_world *in)
 static void register_relation(quern_world *into, uint32_t r, every_handles *handles)
 {
     quern_relation_def def = every_relations[r];
-    const quern_component_def one = {.name = "value of home",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .fields = {{.name = "value", .type = QUERN_FIELD_U64}}};
+    const quern_component_def one = every_home_def(every_home_form);
     const quern_component_def many = {
         QUERN_TYPE(every_edges),
         .fields = {QUERN_LIST_FIELD(every_edges, list, every_edge, target, value)}};

@@ -280,6 +280,39 @@ void every_release_value(uint32_t type, value_room *room)
             quern_list_free((quern_list *)(void *)((char *)room + form->fields[f].offset_bytes));
 }
 
+/* ------------------------------------------------------------------------------------ values of edges */
+
+uint32_t every_home_form;
+
+static const struct {
+    uint32_t size_bytes, offset_bytes;
+    quern_field_type type;
+} home_forms[EVERY_HOME_FORMS] = {
+    {8, 0, QUERN_FIELD_U64}, {16, 12, QUERN_FIELD_U32}, {16, 8, QUERN_FIELD_F64}};
+
+quern_component_def every_home_def(uint32_t form)
+{
+    return (quern_component_def){.name = "value of home",
+                                 .size_bytes = home_forms[form].size_bytes,
+                                 .alignment_bytes = 8,
+                                 .fields = {{.name = "value",
+                                             .type = home_forms[form].type,
+                                             .offset_bytes = home_forms[form].offset_bytes}}};
+}
+
+void every_home_write(uint64_t value, uint64_t room[2])
+{
+    memset(room, 0, 2 * sizeof *room);
+    store_word(home_forms[every_home_form].type, (char *)room + home_forms[every_home_form].offset_bytes,
+               value);
+}
+
+uint64_t every_home_read(const void *value)
+{
+    return load_word(home_forms[every_home_form].type,
+                     (const char *)value + home_forms[every_home_form].offset_bytes);
+}
+
 /* -------------------------------------------------------------------------------------------- events */
 
 uint32_t every_event_form;
@@ -479,7 +512,7 @@ static void first_form(uint32_t t, every_form *form)
 
 void every_forms_open(void)
 {
-    every_event_form = 0;
+    every_event_form = every_home_form = 0;
     every_resources_first_forms();
     for (uint32_t t = 0; t < EVERY_TYPES; t++)
         first_form(t, &every_forms[t]);

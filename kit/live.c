@@ -346,7 +346,8 @@ static quern_result load_library(quern_live *live, const live_module *module, co
     char name[QUERN_MAX_NAME_BYTES + 1];
     (void)snprintf(name, sizeof name, "%s", module->name);
     for (char *at = name; *at != 0; at++)
-        if (strchr("\"<>|:*?", *at) != NULL || (*at > 0 && *at < ' ')) *at = '_'; /* Windows refuses these */
+        if (strchr("\"<>|:*?", *at) != NULL || (*at > 0 && *at < ' '))
+            *at = '_'; /* Windows refuses these */
     const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder, name,
                                 ++live->copy_count, suffix != NULL ? suffix : "");
     quern_result result;

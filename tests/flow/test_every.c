@@ -4,8 +4,10 @@
 /* One random program that draws everything together: calls, commands for entities and whole views, prefabs, relations
  * of all kinds, names, required components, toggles, disabled trees, accumulated values, events, reactions with old
  * values, hooks, entity hooks, change filters, up-terms, levels and target terms; before frames, systems and reactions that are
- * replaced, or removed and added again; and after frames histories, deltas, archives, sessions and JSON. One run is compared with a serial model (every_model.c), the others with that run, at every thread
- * count and in every style, and after failed allocations. A table counts the pairs of features that were drawn together.
+ * replaced, or removed and added again, and components, resources, events and values of edges that get other definitions
+ * (every_redefine.c); and after frames histories, deltas, archives, sessions and JSON. One run is compared with a serial model
+ * (every_model.c), the others with that run, at every thread count and in every style, and after failed allocations. A table
+ * counts the pairs of features that were drawn together.
  *
  * QUERN_EVERY_SEED=N in the environment plays that seed alone. */
 

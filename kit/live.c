@@ -257,10 +257,35 @@ static void forget_library(const quern_live *live, live_library *library)
     if (library->user_count == 0) free_library(live, library);
 }
 
-/* Returns whether an ELF file has all segments and sections that its header promises: a linker may still be writing it,
- * and using a segment beyond the end of a file ends the program. Other formats are left to the system. */
-static bool elf_is_whole(const unsigned char *header, size_t header_bytes, uint64_t file_bytes)
+/* Returns whether a DLL has all sections, and the symbols behind them. */
+static bool dll_is_whole(const unsigned char *header, size_t header_bytes, uint64_t file_bytes)
 {
+    uint32_t start, symbols, symbol_count;
+    uint16_t section_count, optional_bytes;
+    if (header_bytes < 64) return false;
+    memcpy(&start, header + 60, sizeof start);
+    if ((uint64_t)start + 24 > header_bytes) return (uint64_t)start + 24 <= file_bytes;
+    memcpy(&section_count, header + start + 6, sizeof section_count);
+    memcpy(&symbols, header + start + 12, sizeof symbols);
+    memcpy(&symbol_count, header + start + 16, sizeof symbol_count);
+    memcpy(&optional_bytes, header + start + 20, sizeof optional_bytes);
+    bool is_whole = symbols == 0 || (uint64_t)symbols + (uint64_t)symbol_count * 18 <= file_bytes;
+    for (size_t i = 0, at = start + 24 + optional_bytes; i < section_count && is_whole; i++, at += 40) {
+        uint32_t bytes, offset;
+        if (at + 40 > header_bytes) return at + 40 <= file_bytes;
+        memcpy(&bytes, header + at + 16, sizeof bytes);
+        memcpy(&offset, header + at + 20, sizeof offset);
+        is_whole = (uint64_t)offset + bytes <= file_bytes;
+    }
+    return is_whole;
+}
+
+/* Returns whether a library has all segments and sections that its header promises: a linker may still be writing it, and
+ * using a segment beyond the end of a file ends the program. Formats other than ELF and DLL are left to the system. */
+static bool library_is_whole(const unsigned char *header, size_t header_bytes, uint64_t file_bytes)
+{
+    if (header_bytes >= 2 && memcmp(header, "MZ", 2) == 0)
+        return dll_is_whole(header, header_bytes, file_bytes);
     if (header_bytes < 4 || memcmp(header, "\177ELF", 4) != 0) return true;
     if (header_bytes < 64 || header[4] != 2) return header_bytes >= 52 && header[4] == 1;
     uint64_t sections;
@@ -276,13 +301,13 @@ static quern_result copy_file(const char *from, const char *to)
 {
     enum { BLOCK_BYTES = 1 << 16 };
     unsigned char block[BLOCK_BYTES];
-    FILE *const source = fopen(from, "rb");
+    FILE *const source = quern__live_open_file(from, "rb");
     if (source == NULL)
         return quern_error_set(QUERN_ERROR_IO, "the file '%s' cannot be opened: check the path", from);
-    FILE *const target = fopen(to, "wb");
+    FILE *const target = quern__live_open_file(to, "wb");
     uint64_t file_bytes = 0;
     size_t header_bytes = 0, bytes;
-    unsigned char header[64];
+    unsigned char header[4096];
     bool is_written = target != NULL;
     while (is_written && (bytes = fread(block, 1, sizeof block, source)) > 0) {
         if (file_bytes == 0)
@@ -300,7 +325,7 @@ static quern_result copy_file(const char *from, const char *to)
         return quern_error_set(
             QUERN_ERROR_IO,
             "the copy '%s' cannot be written: is the disk full? set `folder` to another one", to);
-    if (!elf_is_whole(header, header_bytes, file_bytes))
+    if (!library_is_whole(header, header_bytes, file_bytes))
         return quern_error_set(
             QUERN_ERROR_IO,
             "the file '%s' is not whole (%llu bytes): was it still being written? Write it under "
@@ -316,11 +341,15 @@ static quern_result load_library(quern_live *live, const live_module *module, co
     live_library *const library = allocate(live, sizeof *library);
     if (library == NULL) return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to load a library");
     library->user_count = 1;
-    const char *const slash = strrchr(module->path, '/'), *suffix = strrchr(module->path, '.');
-    if (slash != NULL && suffix != NULL && suffix < slash)
-        suffix = NULL; /* the dot is in a folder's name */
-    const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder,
-                                module->name, ++live->copy_count, suffix != NULL ? suffix : "");
+    const char *suffix = strrchr(module->path, '.');
+    if (suffix != NULL && strpbrk(suffix, "/\\") != NULL) suffix = NULL; /* the dot is in a folder's name */
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    (void)snprintf(name, sizeof name, "%s", module->name);
+    for (char *at = name; *at != 0; at++)
+        if (strchr("\"<>|:*?", *at) != NULL || (*at > 0 && *at < ' '))
+            *at = '_'; /* Windows refuses these */
+    const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder, name,
+                                ++live->copy_count, suffix != NULL ? suffix : "");
     quern_result result;
     if (length < 0 || (size_t)length >= sizeof library->path)
         result =

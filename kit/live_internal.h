@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { QUERN__LIVE_PATH_BYTES = 1024 };
 
@@ -28,6 +29,9 @@ bool quern__live_read_stamp(const char *path, quern__live_stamp *out_stamp);
 quern_result quern__live_create_folder(const char *parent, char out_path[QUERN__LIVE_PATH_BYTES]);
 void quern__live_remove_folder(const char *path);
 void quern__live_remove_file(const char *path);
+
+/* fopen with a path in UTF-8. */
+FILE *quern__live_open_file(const char *path, const char *mode);
 
 /* Loads a shared library with all its symbols. */
 quern_result quern__live_open_library(const char *path, void **out_library);

@@ -56,6 +56,11 @@ void quern__live_remove_file(const char *path)
     (void)unlink(path);
 }
 
+FILE *quern__live_open_file(const char *path, const char *mode)
+{
+    return fopen(path, mode);
+}
+
 quern_result quern__live_open_library(const char *path, void **out_library)
 {
     /* All symbols now: one that is missing must fail here, and not in the middle of a frame. */

@@ -209,11 +209,24 @@ quern_result quern_component_redefine(quern_world *world, quern_component compon
     result = quern__redefine_begin(&it, result, index, how, out_report);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     uint32_t frame_count = 0;
-    if (!it.only_checks && quern__entity_hooks_exist(&it.type->entity_hooks) &&
+    const uint32_t edge_owner = components->list.items[index]->edge_owner;
+    quern__relation *const relation =
+        edge_owner != 0 ? components->list.items[edge_owner - 1]->managed.relation : NULL;
+    quern__type element = {.size_bytes = 0};
+    if (relation != NULL)
+        result = quern__edge_values_redefine(relation, &world->storage.allocator, it.type, it.is_converted,
+                                             &element);
+    if (result == QUERN_OK && !it.only_checks && quern__entity_hooks_exist(&it.type->entity_hooks) &&
         components->list.items[index]->archetypes.count > 0)
         result = quern__hooks_attach(world, index);
     if (it.is_converted && result == QUERN_OK) result = convert(world, &it, &frame_count);
     result = quern__redefine_end(&it, result, out_report);
+    if (result == QUERN_OK && !it.only_checks && element.size_bytes > 0) {
+        const quern__type old = relation->element;
+        relation->element = element;
+        element = old;
+    }
+    quern__type_release(&element, &world->storage.allocator);
     if (result == QUERN_OK && out_report != NULL) out_report->dropped_frame_count = frame_count;
     return quern__in_call(result, __func__);
 }

@@ -26,8 +26,8 @@
  * handles in fields described as QUERN_FIELD_ENTITY; elsewhere, a handle would silently stay provisional.
  *
  * A handle cannot be distinguished from a number there. To avoid false reports, a word is reported only if all
- * of this holds: it belongs to a value given by a command, at a multiple of the size of a handle, in a type
- * aligned like a handle, outside of all described fields, and is equal to the handle of a create of this sync
+ * of this holds: it belongs to a value given by a command, at a multiple of the size of a handle, in a type without
+ * hooks of its own and aligned like a handle, outside of all described fields, and is equal to the handle of a create of this sync
  * point. Such a number has 0 in its upper byte, the serial of a stream, which changes from frame to frame, in
  * the next three bytes, and the number of one of its creates in the lower half. */
 
@@ -88,6 +88,9 @@ static void check_batch(finding *found, const quern__stream *stream, quern__comm
         const quern__operand *operand = &batch->operation->operands[i];
         if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
         if (operand->is_relation) continue; /* the relate stage finds the targets of relations */
+        /* Objects with hooks may have parts that nothing has written, such as the buffer of a short string in C++, with a
+         * handle that the memory had before. */
+        if (quern__type_owns_unknown(operand->type)) continue;
         for (uint32_t k = 0; k < batch_value_count(batch); k++)
             find_created_handles(found, stream, operand->type,
                                  batch_value(batch, k) + operand->offset_bytes);

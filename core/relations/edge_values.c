@@ -74,6 +74,17 @@ quern_result quern__edge_values_check(const quern__storage *storage, const quern
     return QUERN_OK;
 }
 
+/* Makes the type of the elements of a list. */
+static quern_result init_element(quern__type *out_type, const quern_allocator *allocator,
+                                 const quern__type *list)
+{
+    const quern_element *element = list->fields[0].element;
+    quern_field fields[QUERN_MAX_FIELDS] = {{.name = NULL}};
+    memcpy(fields, element->fields, element->field_count * sizeof *fields);
+    return quern__type_init(out_type, allocator, "component", list->name, NULL, element->size_bytes,
+                            element->alignment_bytes, &(quern_hooks){.copy = NULL}, fields);
+}
+
 quern_result quern__edge_values_init(const quern__storage *storage, quern__relation *relation,
                                      const quern_relation_def *def)
 {
@@ -81,13 +92,32 @@ quern_result quern__edge_values_init(const quern__storage *storage, quern__relat
     if (def->value.bits == 0) return QUERN_OK;
     relation->value_index = quern__component_index(def->value);
     if (!def->many) return QUERN_OK;
-    const quern__type *type = quern__components_type(&storage->components, relation->value_index);
-    const quern_element *element = type->fields[0].element;
-    quern_field fields[QUERN_MAX_FIELDS] = {{.name = NULL}};
-    memcpy(fields, element->fields, element->field_count * sizeof *fields);
-    return quern__type_init(&relation->element, &storage->allocator, "component", type->name, NULL,
-                            element->size_bytes, element->alignment_bytes, &(quern_hooks){.copy = NULL},
-                            fields);
+    return init_element(&relation->element, &storage->allocator,
+                        quern__components_type(&storage->components, relation->value_index));
+}
+
+quern_result quern__edge_values_redefine(const quern__relation *relation, const quern_allocator *allocator,
+                                         const quern__type *type, bool is_converted,
+                                         quern__type *out_element)
+{
+    if (!relation->is_many) {
+        if (type->hooks.destroy == NULL || type->hooks.copy != NULL) return QUERN_OK;
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%s' holds the values of edges and gets a destroy hook and no copy "
+                           "hook: give it a copy hook, since commands and saved states copy values",
+                           type->name);
+    }
+    if (is_converted)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' has an element for each target of a relation with several, so "
+                           "its layout cannot change: give the new values to another relation",
+                           type->name);
+    if (type->default_value != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%s' has an element for each target of a relation, so a default "
+                           "value has no effect: leave it out, since elements begin with zero bytes",
+                           type->name);
+    return init_element(out_element, allocator, type);
 }
 
 /* -------------------------------------------------------------------------------- elements of a list */

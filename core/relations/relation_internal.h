@@ -461,6 +461,12 @@ static inline bool quern__relation_has_values(const quern__relation *relation)
 /* Checks `value` of a definition. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT. */
 quern_result quern__edge_values_check(const quern__storage *storage, const quern_relation_def *def);
 
+/* Prepares another definition of the component with the values of edges. out_element: the new element of a list, if the
+ * relation has several targets per source; otherwise unchanged. Errors: INVALID_ARGUMENT, LAYOUT_MISMATCH, OUT_OF_MEMORY. */
+quern_result quern__edge_values_redefine(const quern__relation *relation, const quern_allocator *allocator,
+                                         const quern__type *type, bool is_converted,
+                                         quern__type *out_element);
+
 /* Sets the members of a new relation. Errors: OUT_OF_MEMORY. */
 quern_result quern__edge_values_init(const quern__storage *storage, quern__relation *relation,
                                      const quern_relation_def *def);

@@ -1326,12 +1326,6 @@ quern_result quern__components_redefine(const quern__components *components,
                            "the world manages component '%s' itself, for a relation or internally, so its "
                            "definition cannot change: redefine another component",
                            known->type.name);
-    if (known->edge_owner != 0)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "component '%s' holds the values of the edges of relation '%s', so its definition "
-            "cannot change: redefine another component",
-            known->type.name, quern__components_type(components, known->edge_owner - 1)->name);
     quern__component fresh = {.filter_count = 0};
     quern_result result = init(&fresh, allocator, def, 0);
     if (result == QUERN_OK) result = component_set_required(&fresh, allocator, components, def);

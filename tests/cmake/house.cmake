@@ -89,7 +89,7 @@ if(CMAKE_CXX_COMPILER)
   target_compile_options(cpp_words17 PRIVATE -fno-exceptions -fno-rtti)
   target_compile_definitions(cpp_words20 PRIVATE QUERN_CPP_EXCEPTIONS)
   # The headers that quern.hpp includes.
-  foreach(name entities hooks kit lists loops objects tasks)
+  foreach(name entities hooks kit lists loops objects random tasks)
     foreach(standard 17 20)
       set(test cpp_${name}${standard})
       add_executable(${test} cpp/${name}.cpp)

@@ -54,7 +54,8 @@ enum {
 };
 
 enum {
-    EVERY_WORDS = 22,
+    EVERY_WORDS = 30,
+    EVERY_TYPE_WORDS = 8, /* the most of one type */
     EVERY_MEMBERS = 4,
     EVERY_RESOURCES = 3,
     EVERY_PREFABS = 5,
@@ -66,16 +67,35 @@ enum {
 
 typedef struct every_type {
     const char *name;
-    uint32_t first_word, word_count;
-    bool can_disable, row_changes, has_default;
+    uint32_t first_word, word_count; /* also words that only some definitions of the type have */
+    bool can_disable, row_changes;
     uint32_t required; /* listed types, one bit each */
 } every_type;
 
 extern const every_type every_types[EVERY_TYPES];
 extern const quern_relation_def every_relations[EVERY_RELATIONS];
-extern const uint64_t every_default[2];
 
-/* A value of EVERY_LIST. */
+/* A field of a form: words of the type, one after another. */
+typedef struct every_field {
+    uint32_t word, count, offset_bytes;
+    uint32_t alias; /* which of its names the field has */
+    quern_field_type type;
+} every_field;
+
+/* A definition of a type, which changes while the world lives (every_types.c): the words that values have, and where. The
+ * others are 0. */
+typedef struct every_form {
+    uint32_t size_bytes, field_count;
+    every_field fields[EVERY_TYPE_WORDS];
+    quern_field_type element; /* of the list in EVERY_LIST */
+    uint32_t version;         /* of functions and texts */
+    bool has_default;
+    uint64_t default_words[EVERY_TYPE_WORDS];
+} every_form;
+
+extern every_form every_forms[EVERY_TYPES];
+
+/* A value of EVERY_LIST in its first form. */
 typedef struct every_list {
     QUERN_LIST(uint64_t) numbers;
     quern_string text;
@@ -97,7 +117,7 @@ static inline bool every_has_values(uint32_t relation)
     return relation == EVERY_HOME || relation == EVERY_LIKES;
 }
 
-/* Changes a value to the one that follows from a word: 0 gives empty lists. */
+/* Changes a value in its first form to the one that follows from a word: 0 gives empty lists. */
 void every_list_write(every_list *value, uint64_t word);
 uint64_t every_list_read(const every_list *value); /* the word */
 
@@ -163,7 +183,8 @@ typedef enum every_feature {
     EVERY_USES_CLONE_COMMAND,
     EVERY_USES_RESOURCE,
     EVERY_USES_IF_CHANGED,
-    EVERY_USES_LOOKS, /* calls that change nothing if there is nothing to change */
+    EVERY_USES_LOOKS,     /* calls that change nothing if there is nothing to change */
+    EVERY_USES_CONVERTED, /* a value that got another layout */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
     EVERY_USES_DELTA,
@@ -175,14 +196,26 @@ typedef enum every_feature {
     EVERY_USES_NEW_SYSTEM,      /* one that was removed and added again */
     EVERY_USES_REPLACED_REACTION,
     EVERY_USES_NEW_REACTION,
+    EVERY_USES_NEW_VERSION, /* of a type with the same layout */
+    EVERY_USES_ADDED_FIELD,
+    EVERY_USES_DROPPED_FIELD,
+    EVERY_USES_MOVED_FIELD,
+    EVERY_USES_RETYPED_FIELD,
+    EVERY_USES_RENAMED_FIELD,
+    EVERY_USES_MIGRATION,
+    EVERY_USES_NEW_RESOURCE,
+    EVERY_USES_NEW_EVENT,
+    EVERY_USES_NEW_EDGES,    /* values of edges with another layout */
+    EVERY_USES_REFUSED_TYPE, /* a layout that values or waiting commands do not allow */
     EVERY_FEATURES
 } every_feature;
 
 extern const char *const every_feature_names[EVERY_FEATURES];
 
+/* The bit of a feature: among those of an entity, or among those of a frame. */
 static inline uint64_t every_bit(uint32_t feature)
 {
-    return (uint64_t)1 << feature;
+    return (uint64_t)1 << feature % EVERY_FRAME_FEATURES;
 }
 
 /* -------------------------------------------------------------------------------------------- changes */
@@ -380,6 +413,20 @@ int every_model_nearest(const every_terms *terms,
  * of their entities. roots: those of the first list. */
 void every_model_cut(const quern_entity *roots, uint32_t count);
 
+/* A type gets another form. survivors: the words that values keep, one bit each; the others become those in `fresh`. */
+typedef struct every_conversion {
+    uint32_t type, survivors;
+    uint64_t fresh[EVERY_TYPE_WORDS];
+    every_form form;
+} every_conversion;
+
+/* Whether waiting commands have values of the type; EVERY_MAY: they have some that depend on more. */
+typedef enum every_answer { EVERY_NO, EVERY_MAY, EVERY_YES } every_answer;
+every_answer every_model_waits(uint32_t type);
+bool every_model_fits(const every_conversion *conversion); /* whether all values fit the new form */
+bool every_model_has_member_links(void); /* whether a prefab has handles of its members in EVERY_LINK */
+void every_model_convert(const every_conversion *conversion);
+
 /* What a comparison of the model with a world leaves out. */
 typedef struct every_comparison {
     uint32_t ignored_types; /* one bit each */
@@ -391,6 +438,10 @@ typedef struct every_comparison {
 /* Compares the world with the model. The world may be another one than that of the program, for which the entities are
  * found by their ids. Learns the handles if it is the world of the program (is_own). */
 void every_model_compare(quern_world *world, bool is_own, const every_comparison *comparison);
+
+quern_world *every_open_other(void);
+quern_component every_leave_out(void); /* what archives cannot have */
+void every_compare_other(quern_world *other, bool keeps_order);
 
 extern uint64_t every_pairs[EVERY_FEATURES][EVERY_FEATURES];
 
@@ -418,7 +469,9 @@ typedef struct every_resource {
 } every_resource;
 
 void every_resources_register(quern_world *into, quern_resource handles[EVERY_RESOURCES]);
-void every_resources_play(void); /* writes some between frames */
+void every_resources_first_forms(void);
+void every_resource_redefine(uint32_t resource, uint32_t form); /* with one of three forms */
+void every_resources_play(void);                                /* writes some between frames */
 
 /* In a system: reads those that it uses, which must have the values of the model. */
 void every_resources_check(quern_context *context, const every_terms *terms);
@@ -460,6 +513,8 @@ typedef struct every_scene {
     quern_entity known[EVERY_MOST_KNOWN];
     uint32_t known_count;
     uint64_t schedule_features; /* how the schedule was changed before the frame */
+    uint64_t type_features;     /* how types were redefined */
+    uint32_t converted_count;   /* types with another layout than before */
     atomic_ullong observed;     /* a sum over all that callbacks have seen */
 } every_scene;
 
@@ -485,12 +540,24 @@ static inline bool every_has_entity_hooks(void)
     return every.seed % 3 != 0;
 }
 void every_learn_known(void);
+
+/* Before frames that no restored frame precedes, gives types other definitions. Between them come changes, of which some
+ * wait. */
+bool every_changes_layouts(void); /* in this frame, also layouts */
+void every_change_before(void);
+void every_change_types(void);
 void every_play_between(quern_jobs *jobs); /* plays the calls before the next frame */
 
 /* Returns the size of a value. */
 uint32_t every_value_bytes(uint32_t type);
 
-/* Reads the words of a value. */
+/* Reads the words of a value, and writes those that the type's form has. Words are numbered among those of all types. */
 void every_read(uint32_t type, const void *value, uint64_t *words);
+void every_write(uint32_t type, void *value, const uint64_t *words);
+uint32_t every_last_word(uint32_t type); /* of those that the form has */
+
+/* The same in any form, with words numbered from 0. every_fit returns what a stored word is when it is read. */
+bool every_form_has(const every_form *form, uint32_t word);
+uint64_t every_fit(const every_form *form, uint32_t word, uint64_t value);
 
 #endif

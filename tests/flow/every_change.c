@@ -31,32 +31,6 @@ uint32_t every_next_stream(void)
     return every.is_modelled ? ++last : 0;
 }
 
-const void *every_value_of(uint32_t type, const every_change *change, value_room *room)
-{
-    const uint32_t first = every_types[type].first_word, count = every_types[type].word_count;
-    if (count == 0) return NULL;
-    if (type == EVERY_HOOKED) {
-        tracked_construct(&room->hooked, change->words[first], &every_hook_counts);
-        return &room->hooked;
-    }
-    if (type == EVERY_LIST) {
-        room->list = (every_list){.text = {{{0}, 0, 0}}};
-        every_list_write(&room->list, change->words[first]);
-        return &room->list;
-    }
-    memcpy(room->words, &change->words[first], count * sizeof *room->words);
-    if (type == EVERY_LINK) room->words[0] = change->target.bits;
-    return room->words;
-}
-
-void every_release_value(uint32_t type, value_room *room)
-{
-    if (type == EVERY_HOOKED) tracked_destroy(&room->hooked, &every_hook_counts);
-    if (type != EVERY_LIST) return;
-    quern_list_free(&room->list.numbers.list);
-    quern_string_free(&room->list.text);
-}
-
 static quern_result create(const actor *by, every_change *change)
 {
     value_room rooms[EVERY_TYPES];
@@ -173,11 +147,19 @@ static quern_result override_shared(every_change *change)
     return QUERN_OK;
 }
 
+typedef union edge_room {
+    every_edge edge;
+    uint64_t words[2];
+} edge_room;
+
 /* Returns the value of the edge that a change sets, as calls take it. */
-static const void *edge_value_of(const every_change *change, every_edge *room)
+static const void *edge_value_of(const every_change *change, edge_room *room)
 {
-    *room = (every_edge){.value = change->edge_value};
-    return change->relation < EVERY_SINGLES ? (const void *)&room->value : room;
+    if (change->relation < EVERY_SINGLES)
+        every_home_write(change->edge_value, room->words);
+    else
+        room->edge = (every_edge){.value = change->edge_value};
+    return room;
 }
 
 static quern_result change_now(const actor *by, every_change *change)
@@ -186,7 +168,8 @@ static quern_result change_now(const actor *by, every_change *change)
     const quern_component type = every.types.types[change->type];
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     value_room room;
-    every_edge edge;
+    edge_room edge;
+    uint64_t event[4];
     quern_result result = QUERN_OK;
     switch (change->kind) {
     case EVERY_CREATE:
@@ -238,7 +221,8 @@ static quern_result change_now(const actor *by, every_change *change)
     case EVERY_PLACE:
         return quern_entity_move_before(every.world, entity, relation, change->target);
     case EVERY_EMIT:
-        return quern_world_emit(every.world, every_own.event, &(ping){change->id, change->entity}, 1);
+        return quern_world_emit(every.world, every_own.event,
+                                every_ping_write((ping){change->id, change->entity}, event), 1);
     default:
         return QUERN_ERROR_INVALID_ARGUMENT;
     }
@@ -251,7 +235,8 @@ static quern_result record(const actor *by, every_change *change)
     const quern_relation relation = every.types.relations[change->relation % EVERY_RELATIONS];
     const quern_combine combines[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX};
     value_room room;
-    every_edge edge;
+    edge_room edge;
+    uint64_t event[4];
     quern_result result = QUERN_OK;
     switch (change->kind) {
     case EVERY_CREATE:
@@ -298,12 +283,15 @@ static quern_result record(const actor *by, every_change *change)
         return quern_commands_accumulate(by->commands, entity, type,
                                          every_value_of(change->type, change, &room),
                                          combines[change->combine]);
-    case EVERY_EMIT:
+    case EVERY_EMIT: {
+        const ping value = {change->id, change->entity};
         if (by->context == NULL) return QUERN_ERROR_INVALID_ARGUMENT;
-        return quern_emit(quern_context_emitter(by->context, every_own.event),
-                          &(ping){change->id, change->entity})
-                   ? QUERN_OK
-                   : QUERN_ERROR_INVALID_ARGUMENT;
+        const bool is_emitted =
+            every_event_form == 0
+                ? quern_emit(quern_context_emitter(by->context, every_own.event), &value)
+                : quern_context_emit(by->context, every_own.event, every_ping_write(value, event), 1);
+        return is_emitted ? QUERN_OK : QUERN_ERROR_INVALID_ARGUMENT;
+    }
     case EVERY_CLONE:
         return record_clone(by, change);
     case EVERY_OVERRIDE:

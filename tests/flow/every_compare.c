@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Comparing a world with the model of the random program, and the values of its types. */
 
-#include "tests/flow/every.h"
+#include "tests/flow/every_parts.h"
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
@@ -38,55 +38,6 @@ static void find_handles(quern_world *world, const every_handles *in, bool is_ow
     }
 }
 
-uint32_t every_value_bytes(uint32_t type)
-{
-    return type == EVERY_HOOKED ? sizeof(tracked)
-           : type == EVERY_LIST ? sizeof(every_list)
-                                : every_types[type].word_count * 8;
-}
-
-static uint32_t list_count(uint64_t word)
-{
-    return word != 0 ? 1 + (uint32_t)word % 5 : 0;
-}
-
-void every_list_write(every_list *value, uint64_t word)
-{
-    const uint32_t count = list_count(word);
-    if (value->numbers.list.count > count)
-        must(QUERN_LIST_REMOVE(&value->numbers, 0, value->numbers.list.count - count));
-    uint64_t *numbers = QUERN_LIST_WRITE(&value->numbers, uint64_t);
-    for (uint32_t i = 0; i < value->numbers.list.count; i++)
-        numbers[i] = every_mix(word + i);
-    while (value->numbers.list.count < count)
-        must(QUERN_LIST_PUSH(&value->numbers, uint64_t, every_mix(word + value->numbers.list.count)));
-    must(word != 0 ? quern_string_print(&value->text, "%llu", (unsigned long long)word)
-                   : quern_string_set(&value->text, ""));
-}
-
-uint64_t every_list_read(const every_list *value)
-{
-    const char *text = quern_string_text(&value->text);
-    const uint64_t word = text[0] != '\0' ? strtoull(text, NULL, 10) : 0;
-    cr_assert_eq(value->numbers.list.count, list_count(word));
-    for (uint32_t i = 0; i < value->numbers.list.count; i++)
-        cr_assert_eq(value->numbers.items[i], every_mix(word + i));
-    return word;
-}
-
-void every_read(uint32_t type, const void *value, uint64_t *words)
-{
-    const uint32_t first = every_types[type].first_word;
-    if (type == EVERY_HOOKED) {
-        cr_assert(tracked_is_live(value));
-        words[first] = ((const tracked *)value)->payload;
-    } else if (type == EVERY_LIST) {
-        words[first] = every_list_read(value);
-    } else {
-        memcpy(&words[first], value, every_types[type].word_count * sizeof *words);
-    }
-}
-
 static void compare_values(quern_world *world, const every_handles *in, int i,
                            const every_comparison *comparison)
 {
@@ -115,10 +66,12 @@ static void compare_values(quern_world *world, const every_handles *in, int i,
                     continue;
                 expected = linked < 0 ? 0 : handles[linked].bits;
             }
-            cr_assert_eq(words[at], expected,
-                         "word %u of '%s' of the entity with id %llx is %llx, not %llx", w,
-                         every_types[t].name, (unsigned long long)entity->id, (unsigned long long)words[at],
-                         (unsigned long long)expected);
+            cr_assert_eq(
+                words[at], expected,
+                "seed %llu, frame %llu: word %u of '%s' of the entity with id %llx is %llx, not %llx",
+                (unsigned long long)every.seed, (unsigned long long)every.frame, w, every_types[t].name,
+                (unsigned long long)entity->id, (unsigned long long)words[at],
+                (unsigned long long)expected);
         }
     }
 }
@@ -183,10 +136,10 @@ static void compare_relations(const quern_world *world, const every_handles *in,
                          "target of the entity with id %llx in '%s'", (unsigned long long)entity->id,
                          every_relations[r].name);
             if (every_has_values(r) && entity->targets[r] != EVERY_NONE)
-                cr_assert_eq(*(const uint64_t *)quern_entity_edge_value(world, handles[i], in->relations[r],
-                                                                        expected),
-                             entity->edge_values[r], "value of the edge of the entity with id %llx in '%s'",
-                             (unsigned long long)entity->id, every_relations[r].name);
+                cr_assert_eq(
+                    every_home_read(quern_entity_edge_value(world, handles[i], in->relations[r], expected)),
+                    entity->edge_values[r], "value of the edge of the entity with id %llx in '%s'",
+                    (unsigned long long)entity->id, every_relations[r].name);
             if (source_counts[i] > 0 && !comparison->ignores_order)
                 compare_siblings(world, in->relations[r], r, i);
         }
@@ -225,4 +178,34 @@ void every_model_compare(quern_world *world, bool is_own, const every_comparison
     compare_relations(world, &in, comparison);
     for (uint32_t r = 0; r < EVERY_RESOURCES && !comparison->ignores_resources; r++)
         compare_resource(world, &in, r, comparison);
+}
+
+/* A world with the same types, and nothing else. */
+quern_world *every_open_other(void)
+{
+    every_handles other;
+    quern_world *made = setup_world();
+    every_register(made, &other);
+    return made;
+}
+
+quern_component every_leave_out(void)
+{
+    return every.has_hooks ? every.types.types[EVERY_HOOKED] : (quern_component){0};
+}
+
+/* Compares another world with the model. The ids of its entities are those of the program's. */
+void every_compare_other(quern_world *other, bool keeps_order)
+{
+    const every_comparison comparison = {.ignored_types = every.has_hooks ? (uint32_t)1 << EVERY_HOOKED : 0,
+                                         .ignores_order = !keeps_order,
+                                         .ignores_dead_handles = true};
+    every_handles in;
+    every_model_compare(other, false, &comparison);
+    every_register(other, &in);
+    if (!every.has_hooks)
+        cr_assert_eq(quern_world_hash_by(other, in.types[EVERY_ID]),
+                     quern_world_hash_by(every.world, every.types.types[EVERY_ID]),
+                     "seed %llu, frame %llu: the hash by id", (unsigned long long)every.seed,
+                     (unsigned long long)every.frame);
 }

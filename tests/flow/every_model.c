@@ -10,30 +10,6 @@
 
 #define BIT(type) ((uint32_t)1 << (type))
 
-const every_type every_types[EVERY_TYPES] = {
-    [EVERY_ID] = {.name = "id", .word_count = 1},
-    [EVERY_NUMBER] = {.name = "number", .first_word = 1, .word_count = 2},
-    [EVERY_LINK] = {.name = "link", .first_word = 3, .word_count = 2},
-    [EVERY_HOOKED] = {.name = "hooked", .first_word = 5, .word_count = 1},
-    [EVERY_TAG] = {.name = "tag"},
-    [EVERY_FLAG] = {.name = "flag", .can_disable = true},
-    [EVERY_MODE] =
-        {.name = "mode", .first_word = 6, .word_count = 1, .can_disable = true, .row_changes = true},
-    [EVERY_NEED] = {.name = "need",
-                    .first_word = 7,
-                    .word_count = 1,
-                    .required = BIT(EVERY_NUMBER) | BIT(EVERY_TAG)},
-    [EVERY_DEEP] = {.name = "deep",
-                    .first_word = 8,
-                    .word_count = 1,
-                    .required = BIT(EVERY_NEED) | BIT(EVERY_MODE)},
-    [EVERY_GIVEN] = {.name = "given", .first_word = 9, .word_count = 2, .has_default = true},
-    [EVERY_WIDE] = {.name = "wide", .first_word = 11, .word_count = 8},
-    [EVERY_ROWS] = {.name = "rows", .first_word = 19, .word_count = 2, .row_changes = true},
-    [EVERY_LIST] = {.name = "list", .first_word = 21, .word_count = 1},
-    [EVERY_OFF] = {.name = "disabled"},
-};
-
 const quern_relation_def every_relations[EVERY_RELATIONS] = {
     {.name = "parent", .levels = true, .ordered = true},
     {.name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
@@ -43,8 +19,6 @@ const quern_relation_def every_relations[EVERY_RELATIONS] = {
     {.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
     {.name = "part", .many = true},
 };
-
-const uint64_t every_default[2] = {41, 42};
 
 const char *const every_feature_names[EVERY_FEATURES] = {
     "set",
@@ -100,6 +74,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "resource",
     "if changed",
     "looks",
+    "converted",
     "history",
     "delta",
     "archive",
@@ -110,6 +85,17 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "new system",
     "replaced reaction",
     "new reaction",
+    "new version",
+    "added field",
+    "dropped field",
+    "moved field",
+    "retyped field",
+    "renamed field",
+    "migration",
+    "new resource",
+    "new event",
+    "new edges",
+    "refused type",
 };
 
 enum {
@@ -307,11 +293,12 @@ static uint32_t complete(uint32_t set)
 
 static void put(every_values *values, uint32_t type, const uint64_t *words)
 {
+    const every_form *form = &every_forms[type];
     for (uint32_t i = 0; i < every_types[type].word_count; i++) {
-        uint64_t fresh = every_types[type].has_default ? every_default[i] : 0;
+        uint64_t fresh = form->has_default ? form->default_words[i] : 0;
         if (type == EVERY_HOOKED) fresh = TRACKED_DEFAULT;
         values->words[every_types[type].first_word + i] =
-            words != NULL ? words[every_types[type].first_word + i] : fresh;
+            every_fit(form, i, words != NULL ? words[every_types[type].first_word + i] : fresh);
     }
 }
 
@@ -898,8 +885,8 @@ static void combine(const every_change *change)
     if (!every_has(entity->now.set, change->type)) return;
     for (uint32_t i = 0; i < every_types[change->type].word_count; i++) {
         uint64_t *word = &entity->now.words[first + i];
-        const int64_t given = (int64_t)change->words[first + i];
-        if (change->combine == 0) *word += change->words[first + i];
+        const int64_t given = (int64_t)every_fit(&every_forms[change->type], i, change->words[first + i]);
+        if (change->combine == 0) *word += (uint64_t)given;
         if (change->combine == 1 && given < (int64_t)*word) *word = (uint64_t)given;
         if (change->combine == 2 && given > (int64_t)*word) *word = (uint64_t)given;
     }
@@ -1053,10 +1040,11 @@ static bool finds_nothing(const every_change *change)
     if (!change->looks || entity == EVERY_NONE || !it->entities[entity].is_alive) return false;
     const every_values *now = &it->entities[entity].now;
     const every_type *type = &every_types[change->type];
-    return every_has(now->set, change->type) &&
-           (change->kind == EVERY_ADD ||
-            memcmp(&now->words[type->first_word], words_of(change) + type->first_word,
-                   type->word_count * sizeof *now->words) == 0);
+    bool is_same = every_has(now->set, change->type);
+    for (uint32_t w = 0; w < type->word_count && change->kind != EVERY_ADD; w++)
+        is_same &= now->words[type->first_word + w] ==
+                   every_fit(&every_forms[change->type], w, words_of(change)[type->first_word + w]);
+    return is_same;
 }
 
 bool every_model_now(const every_change *change)
@@ -1118,6 +1106,97 @@ uint32_t every_model_capture(uint32_t number, quern_entity root)
             }
     }
     return count;
+}
+
+/* ----------------------------------------------------------------------------------------- conversion */
+
+every_answer every_model_waits(uint32_t type)
+{
+    every_answer answer = EVERY_NO;
+    for (uint32_t i = 0; i < it->waiting_count; i++) {
+        const every_change *change = &it->waiting[i];
+        const bool has_value = change->kind == EVERY_SET || change->kind == EVERY_ACCUMULATE ||
+                               (change->kind == EVERY_ADD && change->has_value);
+        if (has_value && change->type == type) return EVERY_YES;
+        if (change->kind == EVERY_CREATE && every_has(change->set, type)) return EVERY_YES;
+        if (change->kind == EVERY_SPAWN || change->kind == EVERY_CREATE) answer = EVERY_MAY;
+    }
+    return answer;
+}
+
+static void convert_words(const every_conversion *conversion, uint64_t *words, uint32_t count)
+{
+    for (uint32_t w = 0; w < count && w < every_types[conversion->type].word_count; w++)
+        words[w] = every_has(conversion->survivors, w) ? every_fit(&conversion->form, w, words[w])
+                                                       : conversion->fresh[w];
+}
+
+static bool fits(const every_conversion *conversion, const uint64_t *words, uint32_t count)
+{
+    bool all = true;
+    for (uint32_t w = 0; w < count && w < every_types[conversion->type].word_count; w++)
+        all &=
+            !every_has(conversion->survivors, w) || every_fit(&conversion->form, w, words[w]) == words[w];
+    return all;
+}
+
+/* Reactions to removed rows keep the values that they read. */
+static bool keeps(const copy *row, uint32_t type)
+{
+    const every_terms *terms = &reactions[row->reaction];
+    return every_has(terms->reads | terms->writes, type);
+}
+
+bool every_model_fits(const every_conversion *conversion)
+{
+    const uint32_t type = conversion->type, first = every_types[type].first_word;
+    bool all = true;
+    for (int i = 0; i < it->entity_count; i++) {
+        const every_entity *entity = &it->entities[i];
+        if (entity->is_alive && every_has(entity->now.set, type))
+            all &= fits(conversion, &entity->now.words[first], EVERY_TYPE_WORDS);
+        for (uint32_t r = 0; r < reaction_count; r++)
+            if (reactions[r].old_type == type + 1 && entity->is_alive && entity->is_set[r])
+                all &= fits(conversion, entity->olds[r], 2);
+    }
+    for (uint32_t i = 0; i < it->copy_count; i++)
+        if (keeps(&it->copies[i], type))
+            all &= fits(conversion, &it->copies[i].words[first], EVERY_TYPE_WORDS);
+    for (uint32_t p = 0; p < EVERY_PREFABS; p++)
+        for (uint32_t m = 0; m < prefabs[p].member_count; m++)
+            if (every_has(prefabs[p].values[m].set, type))
+                all &= fits(conversion, &prefabs[p].values[m].words[first], EVERY_TYPE_WORDS);
+    return all;
+}
+
+bool every_model_has_member_links(void)
+{
+    bool has_some = false;
+    for (uint32_t p = 0; p < EVERY_PREFABS; p++)
+        for (uint32_t m = 0; m < prefabs[p].member_count; m++)
+            has_some |= every_has(prefabs[p].values[m].set, EVERY_LINK) &&
+                        prefabs[p].values[m].words[every_types[EVERY_LINK].first_word] >= MEMBER;
+    return has_some;
+}
+
+void every_model_convert(const every_conversion *conversion)
+{
+    const uint32_t type = conversion->type, first = every_types[type].first_word;
+    for (int i = 0; i < it->entity_count; i++) {
+        every_entity *entity = &it->entities[i];
+        convert_words(conversion, &entity->now.words[first], EVERY_TYPE_WORDS);
+        for (uint32_t r = 0; r < reaction_count; r++)
+            if (reactions[r].old_type == type + 1) convert_words(conversion, entity->olds[r], 2);
+        if (!entity->is_alive || !every_has(entity->now.set, type)) continue;
+        entity->features |= every_bit(EVERY_USES_CONVERTED);
+        for (uint32_t s = 0; s < system_count; s++)
+            if (systems[s].filter_type == type + 1) entity->stale |= BIT(s);
+    }
+    for (uint32_t i = 0; i < it->copy_count; i++)
+        convert_words(conversion, &it->copies[i].words[first], EVERY_TYPE_WORDS);
+    for (uint32_t p = 0; p < EVERY_PREFABS; p++)
+        for (uint32_t m = 0; m < prefabs[p].member_count; m++)
+            convert_words(conversion, &prefabs[p].values[m].words[first], EVERY_TYPE_WORDS);
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -1250,14 +1329,18 @@ static void begin_round(void)
 static void fail_round(void)
 {
     for (uint32_t i = 0; i < shown_copy_count; i++)
-        cr_assert_fail("reaction %u was not shown that it lost the entity with id %llx",
-                       shown_copies[i].reaction,
-                       (unsigned long long)it->entities[shown_copies[i].entity].id);
+        cr_assert_fail(
+            "seed %llu, frame %llu: reaction %u was not shown that it lost the entity with id %llx",
+            (unsigned long long)every.seed, (unsigned long long)every.frame, shown_copies[i].reaction,
+            (unsigned long long)it->entities[shown_copies[i].entity].id);
     for (int i = 0; i < round_entity_count; i++)
         for (uint32_t r = 0; r < reaction_count; r++)
-            cr_assert_not(shows[i][r], "reaction %u was not shown the entity with id %llx as %s: %s", r,
-                          (unsigned long long)it->entities[i].id, shows_as_added[i][r] ? "added" : "set",
-                          describe(&reactions[r], i));
+            cr_assert_not(
+                shows[i][r],
+                "seed %llu, frame %llu: reaction %u was not shown the entity with id %llx as %s: %s",
+                (unsigned long long)every.seed, (unsigned long long)every.frame, r,
+                (unsigned long long)it->entities[i].id, shows_as_added[i][r] ? "added" : "set",
+                describe(&reactions[r], i));
 }
 
 static void advance(void)
@@ -1296,15 +1379,21 @@ void every_model_renew_system(uint32_t system)
         it->entities[i].stale |= BIT(system);
 }
 
-void every_model_renew_reaction(uint32_t reaction)
+/* What the reaction has not seen goes. */
+static void discard_pending(uint32_t reaction)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < it->copy_count; i++)
         if (it->copies[i].reaction != reaction) it->copies[count++] = it->copies[i];
     it->copy_count = count;
-    it->is_reaction_off[reaction] = false;
     for (int i = 0; i < it->entity_count; i++)
         it->entities[i].is_added[reaction] = it->entities[i].is_set[reaction] = false;
+}
+
+void every_model_renew_reaction(uint32_t reaction)
+{
+    discard_pending(reaction);
+    it->is_reaction_off[reaction] = false;
 }
 
 void every_model_skip_events(uint32_t reader)
@@ -1320,6 +1409,7 @@ void every_model_enable_system(uint32_t system, bool is_enabled)
 void every_model_enable_reaction(uint32_t reaction, bool is_enabled)
 {
     it->is_reaction_off[reaction] = !is_enabled;
+    if (!is_enabled) discard_pending(reaction);
 }
 
 void every_model_enter_system(uint32_t system)
@@ -1511,9 +1601,15 @@ void every_model_cut(const quern_entity *roots, uint32_t count)
             it->edges[i] = it->edges[--it->edge_count];
 }
 
+/* Whether a feature is among those of entities, or of the frame. */
+static bool is_used(uint32_t feature, uint64_t of_entities, uint64_t of_frame)
+{
+    return ((feature < EVERY_FRAME_FEATURES ? of_entities : of_frame) & every_bit(feature)) != 0;
+}
+
 void every_model_count_pairs(uint64_t frame_features)
 {
-    uint64_t all = frame_features;
+    uint64_t all = 0;
     for (int i = 0; i < it->entity_count; i++) {
         const uint64_t features = it->entities[i].features;
         all |= features;
@@ -1524,7 +1620,7 @@ void every_model_count_pairs(uint64_t frame_features)
     }
     for (uint32_t a = 0; a < EVERY_FEATURES; a++)
         for (uint32_t b = EVERY_FRAME_FEATURES; b < EVERY_FEATURES; b++) {
-            const bool both = (all >> a & 1) != 0 && (all >> b & 1) != 0;
+            const bool both = is_used(a, all, frame_features) && is_used(b, all, frame_features);
             every_pairs[a][b] += both;
             if (a < EVERY_FRAME_FEATURES) every_pairs[b][a] += both;
         }

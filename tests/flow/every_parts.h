@@ -14,10 +14,24 @@
 
 enum { CROWD = 220 };
 
+/* An event, in any of its forms. */
 typedef struct ping {
     uint64_t id;
     quern_entity entity;
 } ping;
+
+/* The values of edges in the relation EVERY_HOME. */
+enum { EVERY_HOME_FORMS = 3 };
+extern uint32_t every_home_form;
+quern_component_def every_home_def(uint32_t form);
+void every_home_write(uint64_t value, uint64_t room[2]);
+uint64_t every_home_read(const void *value);
+
+enum { EVERY_EVENT_FORMS = 3 };
+extern uint32_t every_event_form;
+quern_event_def every_event_def(uint32_t form);
+const void *every_ping_write(ping value, uint64_t room[4]);
+ping every_ping_read(const void *values, uint32_t i);
 
 enum {
     LEVEL_SYSTEM = 3,
@@ -60,7 +74,7 @@ extern opened every_own;
 extern every_terms every_system_terms[EVERY_SYSTEMS], every_reaction_terms[EVERY_REACTIONS];
 extern uint32_t every_system_phases[EVERY_SYSTEMS];
 extern uint32_t every_member_counts[EVERY_PREFABS];
-extern tracked_counts every_hook_counts;
+extern tracked_counts every_hook_counts[2];
 extern uint32_t every_reaction_runs[EVERY_REACTIONS]; /* in this frame */
 
 /* Something that changes the world: a callback that records, or code that calls. */
@@ -80,10 +94,25 @@ typedef struct actor {
 
 /* The value of a type from the words of a change, until release_value. */
 typedef union value_room {
-    tracked hooked;
-    every_list list;
+    quern_list list;
     uint64_t words[EVERY_WORDS];
 } value_room;
+
+/* The memory of a definition, which ends with the call that gets it. */
+typedef struct every_definition every_definition;
+
+quern_component_def *every_define(uint32_t type, const every_form *form, every_definition **out_room);
+void every_require(uint32_t type, quern_component_def *def, const every_handles *handles);
+void every_forget_definition(every_definition *room);
+void every_field_name(char name[16], const every_field *field);
+void every_forms_open(void); /* those with which a world begins */
+void every_form_draw(uint32_t type, every_form *form, random_source *random);
+void every_form_draw_default(uint32_t type, every_form *form, random_source *random);
+void every_form_read(uint32_t type, const every_form *form, const void *value, uint64_t *words);
+void every_form_write(uint32_t type, const every_form *form, void *value, const uint64_t *words);
+tracked *every_hooked(const every_form *form, const void *value);
+void every_give_entity_hooks(quern_component_def *def, uint32_t type, const every_form *form);
+actor every_program_actor(uint64_t salt, quern_commands *commands);
 
 void every_must_record(quern_result result);
 uint64_t every_fresh_id(actor *by);
@@ -99,6 +128,7 @@ uint32_t every_pick_relation(actor *by);
 void every_draw_words(actor *by, every_change *change);
 quern_entity every_draw_spawn(actor *by, bool is_plain);
 quern_entity every_draw_shared(actor *by);
+void every_create_some(actor *by);
 void every_draw_some(actor *by, quern_entity entity);
 void every_act(actor *by, quern_entity self);
 quern_system_def every_def_of_system(uint32_t s);

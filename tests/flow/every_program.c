@@ -16,7 +16,6 @@ every_scene every;
 /* ---------------------------------------------------------------------------------------- the program */
 
 uint32_t every_member_counts[EVERY_PREFABS];
-tracked_counts every_hook_counts;
 
 /* The types of objects outside of the world. */
 static const uint32_t outside_types[OUTSIDE_TYPES] = {EVERY_NUMBER, EVERY_TAG};
@@ -30,9 +29,17 @@ static outside_objects *outside_of(const quern_world *in)
     return in == every.world ? &every_own.outside : in == every.replica ? &of_replica : NULL;
 }
 
+/* The world knows the functions of the last definition alone. */
+static uint32_t outside_index(const quern_world *in, const void *user_data)
+{
+    const uint32_t i = (uint32_t)(uintptr_t)user_data & 0xFF, version = (uint32_t)(uintptr_t)user_data >> 8;
+    if (in == every.world) cr_assert_eq(version, every_forms[outside_types[i]].version);
+    return i;
+}
+
 static void add_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
-    const uint32_t i = (uint32_t)(uintptr_t)user_data, slot = quern_entity_index(entity);
+    const uint32_t i = outside_index(in, user_data), slot = quern_entity_index(entity);
     outside_objects *outside = outside_of(in);
     if (outside == NULL) return;
     cr_assert(slot < OUTSIDE_SLOTS && quern_entity_is_null(outside->entities[i][slot]),
@@ -43,14 +50,14 @@ static void add_outside(quern_world *in, quern_entity entity, void *value, void 
 
 static void set_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
-    const uint32_t i = (uint32_t)(uintptr_t)user_data;
+    const uint32_t i = outside_index(in, user_data);
     const outside_objects *outside = outside_of(in);
     if (outside != NULL) cr_assert_eq(outside->entities[i][quern_entity_index(entity)].bits, entity.bits);
 }
 
 static void remove_outside(quern_world *in, quern_entity entity, void *value, void *user_data)
 {
-    const uint32_t i = (uint32_t)(uintptr_t)user_data;
+    const uint32_t i = outside_index(in, user_data);
     outside_objects *outside = outside_of(in);
     set_outside(in, entity, value, user_data);
     if (outside == NULL) return;
@@ -58,14 +65,15 @@ static void remove_outside(quern_world *in, quern_entity entity, void *value, vo
     outside->counts[i]--;
 }
 
-static void give_entity_hooks(quern_component_def *def, uint32_t type)
+void every_give_entity_hooks(quern_component_def *def, uint32_t type, const every_form *form)
 {
-    for (uint32_t i = 0; i < OUTSIDE_TYPES; i++)
+    for (uint32_t i = 0; i < OUTSIDE_TYPES && every_has_entity_hooks(); i++)
         if (outside_types[i] == type)
-            def->entity_hooks = (quern_entity_hooks){.on_add = add_outside,
-                                                     .on_set = def->size_bytes > 0 ? set_outside : NULL,
-                                                     .on_remove = remove_outside,
-                                                     .user_data = (void *)(uintptr_t)i};
+            def->entity_hooks =
+                (quern_entity_hooks){.on_add = add_outside,
+                                     .on_set = def->size_bytes > 0 ? set_outside : NULL,
+                                     .on_remove = remove_outside,
+                                     .user_data = (void *)(uintptr_t)(i | form->version << 8)};
 }
 
 void every_check_outside(quern_world *in)
@@ -100,10 +108,7 @@ void every_check_outside(quern_world *in)
 static void register_relation(quern_world *into, uint32_t r, every_handles *handles)
 {
     quern_relation_def def = every_relations[r];
-    const quern_component_def one = {.name = "value of home",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .fields = {{.name = "value", .type = QUERN_FIELD_U64}}};
+    const quern_component_def one = every_home_def(every_home_form);
     const quern_component_def many = {
         QUERN_TYPE(every_edges),
         .fields = {QUERN_LIST_FIELD(every_edges, list, every_edge, target, value)}};
@@ -116,44 +121,16 @@ static void register_relation(quern_world *into, uint32_t r, every_handles *hand
 
 void every_register(quern_world *into, every_handles *handles)
 {
-    const quern_field numbers =
-        QUERN_LIST_FIELD(every_list, numbers, uint64_t); /* lives as long as its elements */
     for (uint32_t t = 0; t < EVERY_TYPES; t++) {
-        const every_type *type = &every_types[t];
-        quern_component_def def = {.name = type->name,
-                                   .size_bytes = every_value_bytes(t),
-                                   .alignment_bytes = type->word_count > 0 ? 8 : 0,
-                                   .can_disable = type->can_disable,
-                                   .row_changes = type->row_changes,
-                                   .default_value = type->has_default ? every_default : NULL};
-        uint32_t required_count = 0;
-        for (uint32_t r = 0; r < t; r++)
-            if (every_has(type->required, r)) def.required[required_count++] = handles->types[r];
-        if (t == EVERY_ID || t == EVERY_NEED)
-            def.fields[0] = (quern_field){.name = "value", .type = QUERN_FIELD_U64};
-        if (t == EVERY_NUMBER)
-            def.fields[0] = (quern_field){.name = "values", .type = QUERN_FIELD_I64, .count = 2};
-        if (t == EVERY_LINK) {
-            def.fields[0] = (quern_field){.name = "entity", .type = QUERN_FIELD_ENTITY};
-            def.fields[1] = (quern_field){.name = "value", .type = QUERN_FIELD_U64, .offset_bytes = 8};
-        }
-        if (t == EVERY_MODE || t == EVERY_DEEP)
-            def.fields[0] = (quern_field){.name = "value", .type = QUERN_FIELD_U64};
-        if (t == EVERY_GIVEN || t == EVERY_ROWS)
-            def.fields[0] = (quern_field){.name = "values", .type = QUERN_FIELD_U64, .count = 2};
-        if (t == EVERY_WIDE)
-            def.fields[0] = (quern_field){.name = "values", .type = QUERN_FIELD_U64, .count = 8};
-        if (t == EVERY_LIST) {
-            def.fields[0] = numbers;
-            def.fields[1] = (quern_field)QUERN_FIELD(every_list, text);
-        }
-        if (every_has_entity_hooks()) give_entity_hooks(&def, t);
-        if (t == EVERY_HOOKED)
-            handles->types[t] = tracked_register(into, type->name, &every_hook_counts);
-        else if (t == EVERY_OFF)
+        every_definition *room;
+        quern_component_def *def = every_define(t, &every_forms[t], &room);
+        every_require(t, def, handles);
+        every_give_entity_hooks(def, t, &every_forms[t]);
+        if (t == EVERY_OFF)
             handles->types[t] = quern_world_disabled_tag(into);
         else
-            must(quern_component_register(into, &def, &handles->types[t]));
+            must(quern_component_register(into, def, &handles->types[t]));
+        every_forget_definition(room);
         cr_assert_not(quern_component_is_null(handles->types[t]));
     }
     for (uint32_t r = 0; r < EVERY_RELATIONS; r++)
@@ -174,7 +151,7 @@ uint64_t every_mix(uint64_t x)
 
 /* ------------------------------------------------------------------------------------- between frames */
 
-static actor program_actor(uint64_t salt, quern_commands *commands)
+actor every_program_actor(uint64_t salt, quern_commands *commands)
 {
     return (actor){.commands = commands,
                    .stream = every_next_stream(),
@@ -250,35 +227,37 @@ static void relate_some(actor *by)
         quern_entity_relate_many(every.world, sources, every.types.relations[relation], targets, count));
 }
 
-static void create_some(actor *by)
+void every_create_some(actor *by)
 {
     every_change changes[20] = {0};
-    uint64_t ids[20], numbers[20][2];
+    uint64_t ids[20], numbers[20 * EVERY_TYPE_WORDS], deeps[20 * EVERY_TYPE_WORDS];
     quern_entity made[20];
     const uint32_t count = 1 + random_below(&by->random, 20);
     const bool is_needy = random_chance(&by->random, 50);
     for (uint32_t i = 0; i < count; i++) {
+        uint64_t *words = changes[i].words;
         ids[i] = every_fresh_id(by);
-        numbers[i][0] = ids[i] % 100;
-        numbers[i][1] = ids[i] % 200;
+        words[every_types[EVERY_NUMBER].first_word] = ids[i] % 100;
+        words[every_types[EVERY_NUMBER].first_word + 1] = ids[i] % 200;
+        words[every_types[EVERY_DEEP].first_word] = ids[i] % 300;
+        every_write(EVERY_NUMBER, (char *)numbers + (size_t)every_value_bytes(EVERY_NUMBER) * i, words);
+        every_write(EVERY_DEEP, (char *)deeps + (size_t)every_value_bytes(EVERY_DEEP) * i, words);
     }
     const quern_component components[] = {every.types.types[EVERY_ID], every.types.types[EVERY_NUMBER],
                                           every.types.types[is_needy ? EVERY_DEEP : EVERY_TAG]};
-    const void *columns[] = {ids, numbers, is_needy ? ids : NULL};
+    const void *columns[] = {ids, numbers, is_needy ? deeps : NULL};
     const quern_result result =
         by->commands == NULL
             ? quern_entity_create_many(every.world, components, columns, 3, count, made)
             : quern_commands_create_many(by->commands, components, columns, 3, count, made);
     must(result);
     for (uint32_t i = 0; i < count; i++) {
-        changes[i] = (every_change){.kind = EVERY_CREATE,
-                                    .entity = made[i],
-                                    .id = ids[i],
-                                    .stream = by->stream,
-                                    .set = BIT(EVERY_NUMBER) | BIT(is_needy ? EVERY_DEEP : EVERY_TAG),
-                                    .features = by->features | every_bit(EVERY_USES_CREATE_MANY)};
-        memcpy(&changes[i].words[every_types[EVERY_NUMBER].first_word], numbers[i], sizeof numbers[i]);
-        changes[i].words[every_types[EVERY_DEEP].first_word] = ids[i];
+        changes[i].kind = EVERY_CREATE;
+        changes[i].entity = made[i];
+        changes[i].id = ids[i];
+        changes[i].stream = by->stream;
+        changes[i].set = BIT(EVERY_NUMBER) | BIT(is_needy ? EVERY_DEEP : EVERY_TAG);
+        changes[i].features = by->features | every_bit(EVERY_USES_CREATE_MANY);
         changes[i].features |= every_feature_of(&changes[i]);
         if (every.is_modelled && by->commands != NULL) every_model_record(&changes[i], by->waits);
     }
@@ -449,6 +428,9 @@ static void choose_target(actor *by)
     }
     every_system_terms[TARGET_SYSTEM].target = target;
     must(quern_schedule_set_target(every.schedule, every_own.systems[TARGET_SYSTEM], target));
+    const quern_entity first = quern_entity_first_source(every.world, target, relation);
+    if (!quern_entity_is_null(first) && random_chance(&by->random, 20))
+        every_make(by, (every_change){.kind = EVERY_PLACE, .entity = first, .relation = EVERY_PARENT});
 }
 
 static void capture(uint32_t prefab, quern_entity root)
@@ -491,7 +473,7 @@ void every_play_between(quern_jobs *jobs)
     tidy();
     every_learn_known();
     every_resources_play();
-    actor now = program_actor(1, NULL);
+    actor now = every_program_actor(1, NULL);
     choose_target(&now);
     capture_again(&now);
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
@@ -503,7 +485,7 @@ void every_play_between(quern_jobs *jobs)
         relate_some(&now);
         break;
     case 1:
-        if (every.known_count < CROWD) create_some(&now);
+        if (every.known_count < CROWD) every_create_some(&now);
         break;
     case 2:
     case 3:
@@ -513,10 +495,10 @@ void every_play_between(quern_jobs *jobs)
         toggle_some(&now);
         break;
     }
-    actor later = program_actor(2, quern_world_commands(every.world));
+    actor later = every_program_actor(2, quern_world_commands(every.world));
     for (uint32_t i = 0; i < 8; i++)
         every_act(&later, quern_entity_null());
-    if (every.frame % 4 == 1 && every.known_count < CROWD) create_some(&later);
+    if (every.frame % 4 == 1 && every.known_count < CROWD) every_create_some(&later);
     if (every_mix(every.seed + every.frame) % 3 == 0) {
         must(quern_world_flush(every.world));
         if (every.is_modelled) every_model_flush(true);
@@ -526,9 +508,9 @@ void every_play_between(quern_jobs *jobs)
     quern_event_block block;
     while (quern_event_reader_next(every_own.reader, &block))
         for (uint32_t i = 0; i < block.count; i++) {
-            const ping *seen = (const ping *)block.values + i;
-            atomic_fetch_add_explicit(&every.observed, every_mix(seen->id + 2), memory_order_relaxed);
-            if (every.is_modelled) every_model_read_event(2, seen->id, seen->entity);
+            const ping seen = every_ping_read(block.values, i);
+            atomic_fetch_add_explicit(&every.observed, every_mix(seen.id + 2), memory_order_relaxed);
+            if (every.is_modelled) every_model_read_event(2, seen.id, seen.entity);
         }
     if (every.is_modelled) every_model_end_events(2);
     switch_systems(true);
@@ -539,12 +521,7 @@ void every_play_between(quern_jobs *jobs)
 
 static void open_event(void)
 {
-    const quern_event_def def = {
-        .name = "ping",
-        .size_bytes = sizeof(ping),
-        .alignment_bytes = 8,
-        .fields = {{.name = "id", .type = QUERN_FIELD_U64},
-                   {.name = "entity", .type = QUERN_FIELD_ENTITY, .offset_bytes = 8}}};
+    const quern_event_def def = every_event_def(every_event_form);
     must(quern_event_register(every.world, &def, &every_own.event));
     must(quern_event_reader_create(every.world,
                                    &(quern_event_reader_def){.name = "program", .event = every_own.event},
@@ -633,7 +610,7 @@ static void make_prefabs(actor *by)
 
 static void fill_world(void)
 {
-    actor by = program_actor(99, NULL);
+    actor by = every_program_actor(99, NULL);
     for (uint32_t i = 0; i < START; i++) {
         every_change change = {.kind = EVERY_CREATE, .id = every_fresh_id(&by)};
         for (uint32_t k = random_below(&by.random, 5); k > 0; k--)
@@ -669,8 +646,7 @@ static void open_world(quern_schedule_def style, const quern_allocator *allocato
         every.world,
         (const quern_term[]){quern_term_either(quern_term_with(every.types.types[EVERY_FLAG]))}, 1);
     must(quern_index_create(
-        every.world,
-        &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .type = QUERN_FIELD_I64},
+        every.world, &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .field = "word0"},
         &every_own.number_index));
     style.max_reaction_rounds = 64;
     every.schedule = setup_schedule_as(every.world, style, EVERY_PHASES);
@@ -679,6 +655,7 @@ static void open_world(quern_schedule_def style, const quern_allocator *allocato
 
 void every_open(quern_schedule_def style, const quern_allocator *allocator)
 {
+    every_forms_open();
     open_world(style, allocator);
     every_own.dummy_entity = setup_entity(every.world);
     if (every.is_modelled)
@@ -708,8 +685,8 @@ static void close_world(void)
 void every_close(void)
 {
     close_world();
-    cr_assert_eq(tracked_live_count(&every_hook_counts), 0u);
-    cr_assert_eq(every_hook_counts.broken_count, 0u);
+    cr_assert_eq(tracked_live_count(&every_hook_counts[0]) + tracked_live_count(&every_hook_counts[1]), 0u);
+    cr_assert_eq(every_hook_counts[0].broken_count + every_hook_counts[1].broken_count, 0u);
     if (every.is_modelled) every_model_close();
 }
 
@@ -720,6 +697,7 @@ static struct {
     quern_world *world;
     quern_schedule *schedule;
     every_handles types;
+    every_form forms[EVERY_TYPES];
     quern_entity target;
 } original_scene;
 
@@ -729,6 +707,7 @@ quern_world *every_open_copy(quern_schedule_def style)
     original_scene.world = every.world;
     original_scene.schedule = every.schedule;
     original_scene.types = every.types;
+    memcpy(original_scene.forms, every_forms, sizeof every_forms);
     original_scene.target = every_system_terms[TARGET_SYSTEM].target;
     open_world(style, NULL);
     for (uint32_t i = 0; i < original.order_count; i++)
@@ -747,5 +726,6 @@ void every_close_copy(void)
     every.world = original_scene.world;
     every.schedule = original_scene.schedule;
     every.types = original_scene.types;
+    memcpy(every_forms, original_scene.forms, sizeof every_forms);
     every_system_terms[TARGET_SYSTEM].target = original_scene.target;
 }

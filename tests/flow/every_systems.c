@@ -120,12 +120,11 @@ static void use_columns(run_of *run, const quern_view *view, uint32_t row, uint6
                     (unsigned long long)every.seed, (unsigned long long)every.frame, run->system,
                     run->reaction, every_types[t].name, (unsigned long long)id);
         if (!every_has(run->terms->writes, t) || !random_chance(&run->by.random, 30)) continue;
-        const uint64_t fresh = random_below(&run->by.random, 1000);
-        words[every_types[t].first_word + every_types[t].word_count - 1] = fresh;
-        if (t == EVERY_LIST)
-            every_list_write((every_list *)(uintptr_t)value, fresh);
-        else
-            *(uint64_t *)(uintptr_t)(value + bytes - 8) = fresh;
+        const uint32_t first = every_types[t].first_word;
+        const uint32_t at =
+            t == EVERY_LIST && random_chance(&run->by.random, 50) ? first : every_last_word(t);
+        words[at] = every_fit(&every_forms[t], at - first, random_below(&run->by.random, 1000));
+        if (t != EVERY_LINK || at > first) every_write(t, (void *)(uintptr_t)value, words);
         if (entity != EVERY_NONE) every_model_write(run->system, entity, t, words);
         if (every_types[t].can_disable && run->reaction == EVERY_NONE &&
             random_chance(&run->by.random, 40)) {
@@ -184,7 +183,8 @@ static void command_view(run_of *run, const quern_view *view, const uint64_t *id
     change.target = quern_entity_null();
     change.kind = kind < 4 ? EVERY_ADD : kind < 8 ? EVERY_SET : kind < 11 ? EVERY_REMOVE : EVERY_DESTROY;
     const bool gives_each = change.kind == EVERY_SET && change.type == EVERY_NUMBER && percent % 2 == 0;
-    uint64_t each[QUERN_MAX_VIEW_ROWS * 2];
+    static _Thread_local uint64_t each[QUERN_MAX_VIEW_ROWS * (EVERY_TYPE_WORDS + 2)];
+    const uint32_t number_bytes = every_value_bytes(EVERY_NUMBER);
     quern_row_range range = {0};
     bool is_any = false;
     while (quern_view_next_range(view, &range))
@@ -193,8 +193,12 @@ static void command_view(run_of *run, const quern_view *view, const uint64_t *id
             mask[i / 64] |= (uint64_t)1 << i % 64;
             is_any = true;
         }
-    for (uint32_t i = 0; i < view->count; i++)
-        each[2 * i] = ids[i] % 1000, each[2 * i + 1] = ids[i] % 777;
+    const uint32_t first = every_types[EVERY_NUMBER].first_word;
+    for (uint32_t i = 0; i < view->count && gives_each; i++) {
+        change.words[first] = ids[i] % 1000;
+        change.words[first + 1] = ids[i] % 777;
+        every_write(EVERY_NUMBER, (char *)each + (size_t)number_bytes * i, change.words);
+    }
     if (!is_any || by->is_mute) return;
     const quern_view_rows rows = {.mask = mask};
     const quern_component type = every.types.types[change.type];
@@ -216,7 +220,10 @@ static void command_view(run_of *run, const quern_view *view, const uint64_t *id
         if ((mask[i / 64] >> i % 64 & 1) == 0) continue;
         change.entity = view->entities[i];
         change.features = by->features | every_bit(EVERY_USES_VIEW_COMMAND) | every_feature_of(&change);
-        if (gives_each) memcpy(&change.words[every_types[EVERY_NUMBER].first_word], &each[2 * i], 16);
+        if (gives_each) {
+            change.words[first] = ids[i] % 1000;
+            change.words[first + 1] = ids[i] % 777;
+        }
         every_model_record(&change, false);
     }
 }
@@ -323,8 +330,11 @@ static void visit_further(quern_context *context, uint32_t system)
             for (uint32_t i = range.first; i < range.first + range.count; i++, seen++) {
                 int entity = EVERY_NONE;
                 if (order != EVERY_TYPES) {
-                    const void *column = order == EVERY_ID ? (const void *)ids : bases[order];
-                    const uint64_t word = ((const uint64_t *)column)[i * every_types[order].word_count];
+                    uint64_t words[EVERY_WORDS] = {ids[i]};
+                    if (order != EVERY_ID)
+                        every_read(order, (const char *)bases[order] + (size_t)every_value_bytes(order) * i,
+                                   words);
+                    const uint64_t word = words[every_types[order].first_word];
                     const uint64_t key = order == EVERY_LINK ? place_of((quern_entity){word}) : word;
                     cr_assert(system % 2 == 0 ? key >= last : key <= last);
                     last = key;
@@ -412,8 +422,8 @@ static void run_looking(quern_context *context, const quern_view *view)
         const bool is_alive = quern_context_is_alive(context, other);
         if (every.is_modelled) cr_assert_eq(is_alive, every_model_at(entity)->is_alive);
         if (!is_alive) continue;
-        uint64_t words[EVERY_WORDS],
-            *value = quern_context_lookup_write(context, other, every.types.types[EVERY_NUMBER]);
+        uint64_t words[EVERY_WORDS];
+        void *value = quern_context_lookup_write(context, other, every.types.types[EVERY_NUMBER]);
         const quern_entity parent = quern_context_target(context, other, every.types.relations[0]);
         climb(context, other);
         if (entity != EVERY_NONE) {
@@ -427,7 +437,8 @@ static void run_looking(quern_context *context, const quern_view *view)
         observe(ids[i], EVERY_NUMBER, words);
         const uint32_t first = every_types[EVERY_NUMBER].first_word;
         if (entity != EVERY_NONE) cr_assert_eq(words[first], every_model_at(entity)->now.words[first]);
-        value[0] = words[first] = value[0] + ids[i] % 10;
+        words[first] += ids[i] % 10;
+        every_write(EVERY_NUMBER, value, words);
         if (entity != EVERY_NONE) every_model_write(LOOKING, entity, EVERY_NUMBER, words);
     }
 }
@@ -439,6 +450,9 @@ static void run_exclusive(quern_context *context, const quern_view *view)
     run.by.is_interrupted = true;
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 43))};
     every_resource_write(EXCLUSIVE, 1, quern_resource_get(every.world, every.types.resources[1]), &random);
+    cr_assert_eq(
+        quern_event_redefine(every.world, every_own.event, &(quern_event_def){.size_bytes = 4}, NULL, NULL),
+        QUERN_ERROR_WORLD_LOCKED);
     for (uint32_t i = 0; i < 4; i++) {
         actor now = run.by;
         begin_row(&run, i);
@@ -455,11 +469,12 @@ static void run_exclusive(quern_context *context, const quern_view *view)
 /* Processes the events of the frame. */
 static void run_reading(quern_context *context, const quern_view *view)
 {
-    const ping *pings = quern_view_events(view);
+    const void *pings = quern_view_events(view);
     if (every.is_modelled) every_model_enter_system(READING);
     for (uint32_t i = 0; i < view->count; i++) {
-        atomic_fetch_add_explicit(&every.observed, every_mix(pings[i].id), memory_order_relaxed);
-        if (every.is_modelled) every_model_read_event(0, pings[i].id, pings[i].entity);
+        const ping seen = every_ping_read(pings, i);
+        atomic_fetch_add_explicit(&every.observed, every_mix(seen.id), memory_order_relaxed);
+        if (every.is_modelled) every_model_read_event(0, seen.id, seen.entity);
     }
 }
 
@@ -469,14 +484,24 @@ static void end_reading(quern_context *context)
     if (every.is_modelled) every_model_end_events(0);
 }
 
+static void listen_to(ping seen)
+{
+    atomic_fetch_add_explicit(&every.observed, every_mix(seen.id + 1), memory_order_relaxed);
+    if (every.is_modelled) every_model_read_event(1, seen.id, seen.entity);
+}
+
 /* Iterates over the events in one callback. */
 static void run_listening(quern_context *context, const quern_view *view)
 {
     if (every.is_modelled) every_model_enter_system(LISTENING);
-    QUERN_EACH_EVENT(context, every_own.event, seen, ping)
-    {
-        atomic_fetch_add_explicit(&every.observed, every_mix(seen->id + 1), memory_order_relaxed);
-        if (every.is_modelled) every_model_read_event(1, seen->id, seen->entity);
+    if (every_event_form == 0) {
+        QUERN_EACH_EVENT(context, every_own.event, seen, ping) listen_to(*seen);
+    } else {
+        quern_event_iterator it;
+        cr_assert(quern_context_events(context, every_own.event, &it));
+        while (quern_event_next(&it))
+            for (uint32_t i = 0; i < it.block.count; i++)
+                listen_to(every_ping_read(it.block.values, i));
     }
     if (every.is_modelled) every_model_end_events(1);
 }
@@ -521,8 +546,10 @@ static void run_reaction(quern_context *context, const quern_view *view)
                 every_read(t, (const char *)bases[t] + (size_t)bytes * i, words);
             }
         if (olds != NULL) {
-            const uint32_t count = every_types[terms->old_type - 1].word_count;
-            memcpy(old, (const char *)olds + (size_t)8 * count * i, (count < 2 ? count : 2) * sizeof *old);
+            const uint32_t type = terms->old_type - 1;
+            uint64_t all[EVERY_WORDS];
+            every_read(type, (const char *)olds + (size_t)every_value_bytes(type) * i, all);
+            memcpy(old, &all[every_types[type].first_word], 2 * sizeof *old);
         }
         atomic_fetch_add_explicit(&every.observed, every_mix(ids[i] ^ kind ^ every_mix(reaction)),
                                   memory_order_relaxed);
@@ -705,10 +732,8 @@ quern_system_def every_def_of_system(uint32_t s)
         list_terms(&further[s], def.queries[0].terms);
         def.queries[0].whole_chunks = further[s].is_whole;
         if (order_of(s) != EVERY_TYPES)
-            def.queries[0].order_by =
-                (quern_order){.component = every.types.types[order_of(s)],
-                              .type = order_of(s) == EVERY_LINK ? QUERN_FIELD_ENTITY : QUERN_FIELD_U64,
-                              .descending = s % 2 != 0};
+            def.queries[0].order_by = (quern_order){
+                .component = every.types.types[order_of(s)], .field = "word0", .descending = s % 2 != 0};
         if (asks_index(s)) def.indexes[0] = every_own.number_index;
         if (every_system_terms[s].put_resource > 0) def.end = end_plain;
     }

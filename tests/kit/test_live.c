@@ -3,12 +3,21 @@
 /* Test labels: threaded */
 #include "tests/support/fixture.h"
 
+#include <kit/live_internal.h>
 #include <quern/kit/live.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#if defined(_WIN32)
+#include <direct.h>
+#include <process.h>
+#include <windows.h>
+
+#include <psapi.h>
+#endif
 
 /* Modules that are loaded, reloaded, refused and removed: tests/kit/live/module.c in its variants, and module.cpp. The
  * variants are files; a test "compiles" one by copying it to the path that is watched. */
@@ -37,13 +46,23 @@ static void begin_live(const quern_live_def *options)
     must(quern_live_create(&def, &live));
 }
 
+static void make_folder(void)
+{
+#if defined(_WIN32)
+    (void)snprintf(folder, sizeof folder, "quern-test-live-%d", _getpid());
+    cr_assert_eq(_mkdir(folder), 0);
+#else
+    (void)snprintf(folder, sizeof folder, "/tmp/quern-test-live-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+#endif
+}
+
 static void open_live(void)
 {
     if (world == NULL) world = setup_world();
     must(quern_schedule_create(world, NULL, &schedule));
     must(quern_jobs_create(&(quern_jobs_def){.thread_count = 3}, &jobs));
-    (void)snprintf(folder, sizeof folder, "/tmp/quern-test-live-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     (void)snprintf(game, sizeof game, "%s/libgame.so", folder);
     (void)snprintf(more, sizeof more, "%s/more.so", folder);
     begin_live(NULL);
@@ -79,8 +98,11 @@ TestSuite(live_memory, .init = open_failing, .fini = close_live, .timeout = 300)
 static void put_bytes(const char *path, const char *bytes, size_t count, bool in_place)
 {
     char fresh[200];
+#if defined(_WIN32)
+    in_place = true; /* rename does not replace files there */
+#endif
     (void)snprintf(fresh, sizeof fresh, "%s%s", path, in_place ? "" : ".new");
-    FILE *file = fopen(fresh, "wb");
+    FILE *file = quern__live_open_file(fresh, "wb");
     cr_assert_not_null(file);
     cr_assert_eq(fwrite(bytes, 1, count, file), count);
     cr_assert_eq(fclose(file), 0);
@@ -183,6 +205,17 @@ static int32_t value_of(quern_entity entity, const char *field)
 /* Returns the number of copies of modules that the process has mapped. */
 static int mapped_count(void)
 {
+#if defined(_WIN32)
+    HMODULE modules[256];
+    DWORD bytes = 0;
+    char name[1024];
+    int loaded_count = 0;
+    cr_assert(K32EnumProcessModules(GetCurrentProcess(), modules, sizeof modules, &bytes));
+    for (DWORD i = 0; i < bytes / sizeof *modules; i++)
+        loaded_count +=
+            GetModuleFileNameA(modules[i], name, sizeof name) > 0 && strstr(name, "quern-live-") != NULL;
+    return loaded_count;
+#else
     char line[1024], seen[16][256];
     int count = 0;
     FILE *file = fopen("/proc/self/maps", "r");
@@ -197,6 +230,7 @@ static int mapped_count(void)
     }
     (void)fclose(file);
     return count;
+#endif
 }
 
 /* Expects that only so many copies are mapped, where the system tells it. */
@@ -510,6 +544,19 @@ Test(live, files_that_are_no_modules_are_refused)
     update(0);
     put(game, "faster");
     update(1);
+}
+
+Test(live, paths_are_utf8)
+{
+    char path[200];
+    (void)snprintf(path, sizeof path, "%s/sp\xc3\xa4t.so", folder);
+    put(path, "first");
+    must(quern_live_add(live, path, NULL));
+    put(path, "faster");
+    update(1);
+    cr_expect_str_eq(info(0).name, "sp\xc3\xa4t");
+    must(quern_live_remove(live, info(0).name));
+    quern__live_remove_file(path);
 }
 
 Test(live, a_file_that_is_still_written_is_not_loaded)

@@ -8,9 +8,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#if defined(_WIN32)
+#include <windows.h>
+
+#include <psapi.h>
+#else
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
+#endif
 
 namespace {
 
@@ -33,6 +40,40 @@ struct module {
     int (*fill)(quern_world *, int) = nullptr;
 };
 
+template <typename F> void find_function(void *handle, const char *name, F *out);
+
+#if defined(_WIN32)
+
+void open_library(module *it)
+{
+    it->handle = reinterpret_cast<void *>(LoadLibraryA(it->path));
+    MODULEINFO info;
+    EXPECT(it->handle != nullptr);
+    EXPECT(
+        K32GetModuleInformation(GetCurrentProcess(), static_cast<HMODULE>(it->handle), &info, sizeof info));
+    it->first = reinterpret_cast<uintptr_t>(info.lpBaseOfDll);
+    it->end = it->first + info.SizeOfImage;
+}
+
+template <typename F> void find_function(void *handle, const char *name, F *out)
+{
+    const FARPROC address = GetProcAddress(static_cast<HMODULE>(handle), name);
+    EXPECT(address != nullptr);
+    std::memcpy(out, &address, sizeof address);
+}
+
+/* Unloads a module. Whatever still has an address in it ends the program. */
+void unload(const module &it)
+{
+    EXPECT(FreeLibrary(static_cast<HMODULE>(it.handle)));
+    EXPECT(GetModuleHandleA(it.path) == nullptr);
+    void *memory =
+        VirtualAlloc(reinterpret_cast<void *>(it.first), it.end - it.first, MEM_RESERVE, PAGE_NOACCESS);
+    EXPECT(memory == reinterpret_cast<void *>(it.first));
+}
+
+#else
+
 int find_segments(dl_phdr_info *info, size_t, void *argument)
 {
     module *it = static_cast<module *>(argument);
@@ -54,17 +95,12 @@ template <typename F> void find_function(void *handle, const char *name, F *out)
     std::memcpy(out, &address, sizeof address);
 }
 
-module load(const char *path)
+void open_library(module *it)
 {
-    module it;
-    it.path = path;
-    it.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (it.handle == nullptr) std::printf("%s\n", dlerror());
-    EXPECT(it.handle != nullptr);
-    EXPECT(dl_iterate_phdr(find_segments, &it) == 1);
-    find_function(it.handle, "module_enter", &it.enter);
-    find_function(it.handle, "module_fill", &it.fill);
-    return it;
+    it->handle = dlopen(it->path, RTLD_NOW | RTLD_LOCAL);
+    if (it->handle == nullptr) std::printf("%s\n", dlerror());
+    EXPECT(it->handle != nullptr);
+    EXPECT(dl_iterate_phdr(find_segments, it) == 1);
 }
 
 /* Unloads a module. Whatever still has an address in it ends the program by a signal. */
@@ -76,6 +112,18 @@ void unload(const module &it)
     void *memory = mmap(reinterpret_cast<void *>(first), end - first, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     EXPECT(memory == reinterpret_cast<void *>(first));
+}
+
+#endif
+
+module load(const char *path)
+{
+    module it;
+    it.path = path;
+    open_library(&it);
+    find_function(it.handle, "module_enter", &it.enter);
+    find_function(it.handle, "module_fill", &it.fill);
+    return it;
 }
 
 quern_world *world;

@@ -762,3 +762,101 @@ Test(redefine_layout, hooks_that_prefabs_and_reactions_do_not_allow_refuse_it)
     must(quern_component_redefine(world, unit, &def, NULL, NULL)); /* the values stay, and get a hook */
     must(quern_entity_destroy(world, captured));
 }
+
+typedef struct Since {
+    uint32_t year;
+} Since;
+
+typedef struct SinceLong {
+    double weight;
+    uint64_t year;
+} SinceLong;
+
+typedef struct Friend {
+    quern_entity target;
+    uint32_t year;
+} Friend;
+
+typedef struct Friends {
+    QUERN_LIST(Friend) list;
+} Friends;
+
+/* A relation with a value for the edge to the one target of a source, and one with an element for each target. */
+static quern_relation setup_valued(const char *name, const quern_component_def *def, bool many,
+                                   quern_component *out_value)
+{
+    quern_relation relation;
+    must(quern_component_register(world, def, out_value));
+    must(quern_relation_register(
+        world, &(quern_relation_def){.name = name, .many = many, .value = *out_value}, &relation));
+    return relation;
+}
+
+Test(redefine_layout, values_of_edges_are_converted)
+{
+    const quern_component_def old = {QUERN_TYPE(Since), .fields = {QUERN_FIELD(Since, year)}};
+    quern_component_def fresh = {.name = "Since",
+                                 .size_bytes = sizeof(SinceLong),
+                                 .alignment_bytes = 8,
+                                 .fields = {QUERN_FIELD(SinceLong, weight), QUERN_FIELD(SinceLong, year)}};
+    quern_component value;
+    const quern_relation relation = setup_valued("home", &old, false, &value);
+    static quern_entity sources[300];
+    const quern_entity target = setup_entity(world), other_target = setup_entity(world);
+    for (uint32_t i = 0; i < 300; i++) {
+        sources[i] = setup_entity(world);
+        must(quern_entity_relate_with(world, sources[i], relation, target, &(Since){i}));
+    }
+    quern_prefab prefab;
+    must(quern_prefab_capture(world, sources[7], &prefab));
+    must(quern_commands_relate_with(quern_world_commands(world), sources[1], relation, other_target,
+                                    &(Since){99}));
+    must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, value, &fresh, NULL, NULL));
+    must(quern_world_flush(world));
+    const uint64_t hash = quern_world_hash(world);
+    uint64_t n = 1;
+    for (; runs_out_of_memory(memory, n, quern_component_redefine(world, value, &fresh, NULL, NULL)); n++)
+        cr_assert_eq(quern_world_hash(world), hash);
+    cr_assert_gt(n, 3u);
+    assert_valid(world);
+    for (uint32_t i = 0; i < 300; i++) {
+        const SinceLong *at =
+            quern_entity_edge_value(world, sources[i], relation, i == 1 ? other_target : target);
+        cr_assert_eq(at->year, i == 1 ? 99 : i);
+        cr_assert_eq(at->weight, 0);
+    }
+    quern_entity instance;
+    must(quern_prefab_spawn(world, prefab, NULL, &instance));
+    cr_assert_eq(((const SinceLong *)quern_entity_edge_value(world, instance, relation, target))->year, 7u);
+    must(quern_commands_set_edge_value(quern_world_commands(world), sources[2], relation, target,
+                                       &(SinceLong){1.5, 12}));
+    must(quern_world_flush(world));
+    cr_assert_eq(((const SinceLong *)quern_entity_edge_value(world, sources[2], relation, target))->year,
+                 12u);
+    fresh.hooks.destroy = release_nothing;
+    must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, value, &fresh, NULL, NULL));
+}
+
+Test(redefine_layout, lists_of_edge_values_keep_their_layout)
+{
+    quern_component_def def = {QUERN_TYPE(Friends),
+                               .fields = {QUERN_LIST_FIELD(Friends, list, Friend, target, year)}};
+    quern_component value;
+    const quern_relation relation = setup_valued("friend", &def, true, &value);
+    const quern_entity a = setup_entity(world), b = setup_entity(world);
+    must(quern_entity_relate_with(world, a, relation, b, &(Friend){.year = 5}));
+    const quern_component_def wider = {QUERN_TYPE(Friends),
+                                       .fields = {QUERN_LIST_FIELD(Friends, list, Friend, target)}};
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_redefine(world, value, &wider, NULL, NULL));
+    def.default_value = &(Friends){.list = {.list = {.count = 0}}};
+    must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, value, &def, NULL, NULL));
+    def.default_value = NULL;
+    uint64_t n = 1;
+    while (runs_out_of_memory(memory, n, quern_component_redefine(world, value, &def, NULL, NULL)))
+        n++;
+    cr_assert_gt(n, 1u);
+    must(quern_component_redefine(world, value, &def, &(quern_redefine_def){.only_checks = true}, NULL));
+    cr_assert_eq(((const Friend *)quern_entity_edge_value(world, a, relation, b))->year, 5u);
+    must(quern_entity_set_edge_value(world, a, relation, b, &(Friend){.year = 6}));
+    cr_assert_eq(((const Friend *)quern_entity_edge_value(world, a, relation, b))->year, 6u);
+}

@@ -72,6 +72,7 @@ DWORD GetLastError(void);
 DWORD WaitForSingleObject(HANDLE object, DWORD ms);
 BOOL CloseHandle(HANDLE handle);
 HMODULE GetModuleHandleA(const char *name);
+HMODULE GetModuleHandleW(const wchar_t *name);
 FARPROC GetProcAddress(HMODULE module, const char *name);
 BOOL SwitchToThread(void);
 void Sleep(DWORD ms);
@@ -95,6 +96,8 @@ BOOL GetProcessTimes(HANDLE process, FILETIME *start, FILETIME *end, FILETIME *k
 BOOL GetThreadTimes(HANDLE thread, FILETIME *start, FILETIME *end, FILETIME *kernel, FILETIME *user);
 LPVOID VirtualAlloc(LPVOID address, size_t bytes, DWORD type, DWORD protection);
 BOOL VirtualFree(LPVOID address, size_t bytes, DWORD type);
+int WideCharToMultiByte(unsigned page, DWORD flags, const wchar_t *wide, int count, char *text, int bytes,
+                        const char *unknown, BOOL *out_is_unknown);
 int MultiByteToWideChar(unsigned page, DWORD flags, const char *text, int bytes, wchar_t *wide, int count);
 BOOL MoveFileExA(const char *from, const char *to, DWORD flags);
 BOOL MoveFileExW(const wchar_t *from, const wchar_t *to, DWORD flags);
@@ -107,11 +110,11 @@ typedef struct {
     FILETIME ftCreationTime, ftLastAccessTime, ftLastWriteTime;
     DWORD nFileSizeHigh, nFileSizeLow;
 } WIN32_FILE_ATTRIBUTE_DATA;
-BOOL GetFileAttributesExA(const char *path, GET_FILEEX_INFO_LEVELS level, LPVOID data);
-DWORD GetTempPathA(DWORD bytes, char *path);
+BOOL GetFileAttributesExW(const wchar_t *path, GET_FILEEX_INFO_LEVELS level, LPVOID data);
+DWORD GetTempPathW(DWORD count, wchar_t *path);
 DWORD GetCurrentProcessId(void);
-BOOL CreateDirectoryA(const char *path, void *security);
-BOOL RemoveDirectoryA(const char *path);
-BOOL DeleteFileA(const char *path);
-HMODULE LoadLibraryA(const char *path);
+BOOL CreateDirectoryW(const wchar_t *path, void *security);
+BOOL RemoveDirectoryW(const wchar_t *path);
+BOOL DeleteFileW(const wchar_t *path);
+HMODULE LoadLibraryW(const wchar_t *path);
 BOOL FreeLibrary(HMODULE module);

@@ -492,6 +492,33 @@ Test(provisional, handle_set_without_described_field_is_found)
     if (quern_has_checks()) cr_assert_not_null(strstr(reports.last, "(2 such handles"), "%s", reports.last);
 }
 
+static quern_component hooked;
+
+static void copy_leashes(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memcpy(targets, sources, count * sizeof(leash));
+}
+
+static void set_hooked(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const leash value = {.holder = record_entity(commands)};
+    cr_assert_eq(quern_commands_set(commands, entity, hooked, &value), QUERN_OK);
+}
+
+/* The buffer of a short string in C++ has bytes that nothing wrote, and that were a handle before. */
+Test(provisional, unwritten_bytes_of_types_with_hooks_are_no_handles)
+{
+    const quern_component_def def = {.name = "hooked",
+                                     .size_bytes = sizeof(leash),
+                                     .alignment_bytes = 8,
+                                     .hooks = {.copy = copy_leashes}};
+    cr_assert_eq(quern_component_register(world, &def, &hooked), QUERN_OK);
+    run_once(world, set_hooked);
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+}
+
 static void create_with_plain(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);

@@ -63,12 +63,13 @@ static void give_input(quern_netplay *netplay, const void *input)
 
 /* -------------------------------------------------------------------------------------------- frames */
 
-/* Writes the inputs of the next frame to their resource. */
+/* Writes the inputs of the next frame to their resource. A verified frame has those with which it ran before: its members
+ * may be those of an earlier table. */
 static void set_inputs(quern_netplay *netplay)
 {
     unsigned char *used = netplay->used[netplay->frame % QUERN__NETPLAY_WINDOW];
     const uint32_t bytes = netplay->def.input_bytes;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+    for (uint32_t i = 0; i < netplay->def.player_count && netplay->frame >= netplay->verified; i++)
         get_input(netplay, i, netplay->frame, used + (size_t)i * bytes);
     memcpy(quern_resource_get(netplay->def.world, netplay->def.inputs), used,
            (size_t)netplay->def.player_count * bytes);
@@ -80,6 +81,7 @@ static void note_hash(quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, bytes = netplay->def.input_bytes;
     quern__netplay_hash *hash = &netplay->hashes[netplay->frame / interval % QUERN__NETPLAY_HASHES];
+    if (hash->frame == netplay->frame && netplay->frame <= netplay->verified) return;
     *hash = (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
     uint32_t span = interval <= QUERN__NETPLAY_WINDOW / 2 ? 2 * interval : interval;
     if (span > netplay->frame) span = netplay->frame;
@@ -92,10 +94,20 @@ static void note_hash(quern_netplay *netplay)
                 bytes);
 }
 
-/* Saves the world and runs one frame. */
+/* Returns the last saved frame that is not later than a frame: every save_interval-th one is saved, and the first one of
+ * this machine. */
+static uint32_t find_saved(const quern_netplay *netplay, uint32_t frame)
+{
+    const uint32_t saved = frame - frame % netplay->def.save_interval;
+    return saved > netplay->loaded_frame ? saved : netplay->loaded_frame;
+}
+
+/* Runs one frame, and saves the world before it if it is one of those that are saved. */
 static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
 {
-    quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
+    quern_result result = QUERN_OK;
+    if (find_saved(netplay, netplay->frame) == netplay->frame)
+        result = quern_history_save(netplay->history, netplay->frame, jobs);
     if (result != QUERN_OK) return result;
     if (netplay->frame % netplay->def.hash_interval == 0) note_hash(netplay);
     set_inputs(netplay);
@@ -104,19 +116,26 @@ static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
     return result;
 }
 
-/* Restores an earlier frame, and runs the frames since then again. */
-static quern_result rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from)
+/* Runs the frames up to `end` again. */
+static quern_result run_again(quern_netplay *netplay, quern_jobs *jobs, uint32_t end)
 {
-    const uint32_t end = netplay->frame;
-    quern_result result = quern_history_restore(netplay->history, from, jobs);
-    if (result != QUERN_OK) return result;
-    netplay->counts.rollback_count++;
-    netplay->frame = from;
+    quern_result result = QUERN_OK;
     while (netplay->frame < end && result == QUERN_OK) {
         result = run_frame(netplay, jobs);
         netplay->counts.rerun_count += result == QUERN_OK;
     }
     return result;
+}
+
+/* Goes back to an earlier frame: restores the last saved one, and runs the frames since then again, which have the same
+ * inputs as before. */
+static quern_result go_back(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame)
+{
+    const uint32_t saved = find_saved(netplay, frame);
+    const quern_result result = quern_history_restore(netplay->history, saved, jobs);
+    if (result != QUERN_OK) return result;
+    netplay->frame = saved;
+    return run_again(netplay, jobs, frame);
 }
 
 static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
@@ -135,11 +154,17 @@ static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
 static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 {
     const uint32_t confirmed = quern__netplay_find_confirmed(netplay);
-    quern_result result = QUERN_OK;
+    const uint32_t end = netplay->frame;
     uint32_t first = netplay->verified;
-    while (first < netplay->frame && ran_with_these_inputs(netplay, first))
+    /* A call that failed may have left verified frames to be run again. */
+    quern_result result = run_again(netplay, jobs, netplay->verified);
+    while (first < end && ran_with_these_inputs(netplay, first))
         first++;
-    if (first < netplay->frame) result = rerun(netplay, jobs, first);
+    if (first < end && result == QUERN_OK) {
+        result = go_back(netplay, jobs, first);
+        netplay->counts.rollback_count += result == QUERN_OK;
+        if (result == QUERN_OK) result = run_again(netplay, jobs, end);
+    }
     if (result == QUERN_OK) netplay->verified = confirmed < netplay->frame ? confirmed : netplay->frame;
     return result;
 }
@@ -157,7 +182,7 @@ quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs,
     const quern_save_def def = {.schedules = {netplay->def.schedule}};
     const uint32_t present = netplay->frame, frame = netplay->verified;
     quern_result result = QUERN_OK;
-    if (frame < present) result = quern_history_restore(netplay->history, frame, jobs);
+    if (frame < present) result = go_back(netplay, jobs, frame);
     if (result != QUERN_OK) return result;
     bytes->allocator = netplay->allocator;
     result = quern_world_save(netplay->def.world, quern_sink_bytes(bytes), &def);
@@ -167,7 +192,7 @@ quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs,
                             "quern_netplay_advance: the world has %zu bytes: at most 4 GiB can be sent to "
                             "a machine that joins or watches",
                             bytes->size_bytes);
-    const quern_result again = frame < present ? rerun(netplay, jobs, frame) : QUERN_OK;
+    const quern_result again = run_again(netplay, jobs, present);
     return result != QUERN_OK ? result : again;
 }
 
@@ -370,13 +395,6 @@ static void give_up(quern_netplay *netplay)
     report->is_complete = true;
 }
 
-static quern_result restore(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame)
-{
-    const quern_result result = quern_history_restore(netplay->history, frame, jobs);
-    if (result == QUERN_OK) netplay->frame = frame;
-    return result;
-}
-
 /* -------------------------------------------------------------------------------------------- traces */
 
 /* Begins a report: the hashes of the world before `frame` differ from those of another player. `own_hash`: that of this
@@ -393,8 +411,8 @@ static void begin_report(quern_netplay *netplay, quern_jobs *jobs, uint32_t play
         divergence->wanted[i] = QUERN__NETPLAY_NEVER;
     const uint32_t interval = netplay->def.hash_interval;
     quern__netplay_trace *trace = &divergence->own;
-    trace->first = frame >= interval ? frame - interval : 0;
-    quern_result result = restore(netplay, jobs, trace->first);
+    trace->first = frame >= netplay->loaded_frame + interval ? frame - interval : netplay->loaded_frame;
+    quern_result result = go_back(netplay, jobs, trace->first);
     while (result == QUERN_OK && netplay->frame < frame) {
         trace->hashes[trace->count++] = quern_world_hash(netplay->def.world);
         result = run_frame(netplay, jobs);
@@ -424,7 +442,7 @@ static quern_result record_frame(quern_netplay *netplay, quern_jobs *jobs)
                                            .detail = QUERN_REPLAY_ENTITIES};
     quern_replay_recorder *recorder;
     divergence->recording.allocator = netplay->allocator;
-    quern_result result = restore(netplay, jobs, divergence->start);
+    quern_result result = go_back(netplay, jobs, divergence->start);
     if (result == QUERN_OK)
         result = quern_replay_recorder_create(netplay->def.schedule,
                                               quern_sink_bytes(&divergence->recording), &def, &recorder);
@@ -433,7 +451,7 @@ static quern_result record_frame(quern_netplay *netplay, quern_jobs *jobs)
     result = quern_replay_record(recorder, jobs, netplay->def.step_seconds);
     const quern_result finished = quern_replay_finish(recorder);
     if (result == QUERN_OK) result = finished;
-    return result == QUERN_OK ? restore(netplay, jobs, divergence->start) : result;
+    return result == QUERN_OK ? go_back(netplay, jobs, divergence->start) : result;
 }
 
 /* Finds the frame that differs, when the trace of the other machine has arrived. */
@@ -459,7 +477,7 @@ static void compare_traces(quern_netplay *netplay, quern_jobs *jobs)
             own->hashes[own->count - 1] != divergence->own_hash ? ", on this machine"
                                                                 : ", on the other machine");
         report->is_complete = true;
-        if (restore(netplay, jobs, own->first) != QUERN_OK) give_up(netplay);
+        if (go_back(netplay, jobs, own->first) != QUERN_OK) give_up(netplay);
         return;
     }
     divergence->start = i > 0 ? own->first + i - 1 : own->first;
@@ -506,7 +524,7 @@ static void compare_recordings(quern_netplay *netplay, quern_jobs *jobs)
         describe(netplay);
     else
         give_up(netplay);
-    if (restore(netplay, jobs, divergence->start) != QUERN_OK) give_up(netplay);
+    if (go_back(netplay, jobs, divergence->start) != QUERN_OK) give_up(netplay);
 }
 
 /* -------------------------------------------------------------------------------------------- hashes */
@@ -640,6 +658,8 @@ static quern_result check_numbers(const quern_netplay_def *def)
                           QUERN_MAX_NETPLAY_DELAY);
     if (def->max_rollback > QUERN_MAX_NETPLAY_ROLLBACK)
         return fail_range("max_rollback", def->max_rollback, 0, QUERN_MAX_NETPLAY_ROLLBACK);
+    if (def->save_interval > QUERN_MAX_NETPLAY_SAVE_INTERVAL)
+        return fail_range("save_interval", def->save_interval, 0, QUERN_MAX_NETPLAY_SAVE_INTERVAL);
     if (def->reports && def->hash_interval > QUERN_MAX_NETPLAY_REPORT)
         return fail_range("hash_interval with reports", def->hash_interval, 0, QUERN_MAX_NETPLAY_REPORT);
     if (!isfinite(def->step_seconds) || def->step_seconds <= 0)
@@ -694,6 +714,7 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
     if (netplay->def.max_rollback == 0) netplay->def.max_rollback = 8;
     if (netplay->def.max_input_delay == 0) netplay->def.max_input_delay = def->input_delay;
     if (netplay->def.hash_interval == 0) netplay->def.hash_interval = 30;
+    if (netplay->def.save_interval == 0) netplay->def.save_interval = 1;
     netplay->transfer.player = QUERN__NETPLAY_NEVER;
     netplay->clock_ns = def->transport.now(def->transport.user_data);
     netplay->now_ns = netplay->progressed_ns = 1; /* 0 stands for no time */
@@ -743,10 +764,13 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     /* A machine goes back to `verified` at most, which is within the frames that the rings hold (netplay_internal.h).
      * Hashes of a frame are compared at most as many frames later, and a report goes back to the hash before. */
     const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
-    const quern_history_def history = {
-        .schedules = {def->schedule},
-        .frame_count = 2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count,
-        .allocator = def->allocator};
+    const uint32_t frame_count =
+        2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count;
+    const uint32_t interval = netplay->def.save_interval;
+    const quern_history_def history = {.schedules = {def->schedule},
+                                       /* with the one before these frames, and the first one of this machine */
+                                       .frame_count = interval == 1 ? frame_count : frame_count / interval + 3,
+                                       .allocator = def->allocator};
     if (result == QUERN_OK) result = quern_history_create(def->world, &history, &netplay->history);
     if (result != QUERN_OK) {
         quern__netplay_stands_close(netplay);

@@ -62,6 +62,7 @@ extern "C" {
 
 #define QUERN_MAX_NETPLAY_PLAYERS     8  /**< Maximum number of players. */
 #define QUERN_MAX_NETPLAY_ROLLBACK    32 /**< Maximum number of frames that are run again. */
+#define QUERN_MAX_NETPLAY_SAVE_INTERVAL 32 /**< Maximum of save_interval. */
 #define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
 #define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
 #define QUERN_MAX_NETPLAY_REPORT      64 /**< Maximum of hash_interval with reports. */
@@ -89,8 +90,8 @@ typedef struct quern_netplay_transport {
     void *user_data; /**< Passed to all three. */
 } quern_netplay_transport;
 
-/** Definition of one end of a session. All machines must give the same values, except for player, joins, those of spectators,
- * predict, loaded, transport and allocator. */
+/** Definition of one end of a session. All machines must give the same values, except for player, joins, save_interval, those of
+ * spectators, predict, loaded, transport and allocator. */
 typedef struct quern_netplay_def {
     quern_world *world QUERN__ZERO;       /**< The world. Required. It must have no history. */
     quern_schedule *schedule QUERN__ZERO; /**< Schedule of the world that runs frames. Required. */
@@ -110,6 +111,10 @@ typedef struct quern_netplay_def {
     uint32_t max_input_delay QUERN__ZERO;
     /** Maximum number of frames to run ahead of the known inputs; 0 means 8. A machine waits rather than going on. */
     uint32_t max_rollback QUERN__ZERO;
+    /** Frames from one saved frame to the next; 0 means 1: each frame is saved. With n, the machine saves a world every n-th
+     * frame only, and keeps an n-th of the memory for them. When it goes back, it runs up to n - 1 more frames again. May differ
+     * between machines. At most QUERN_MAX_NETPLAY_SAVE_INTERVAL. */
+    uint32_t save_interval QUERN__ZERO;
     uint32_t hash_interval QUERN__ZERO; /**< Frames from one compared hash to the next; 0 means 30. */
     double timeout_seconds QUERN__ZERO; /**< Silence after which a player is dropped; 0 means never. */
     /** Number that the packets of this session have in common, so that those of another one are ignored. */

@@ -382,6 +382,7 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
         .input_delay = it->plan->input_delay,
         .max_rollback = it->plan->max_rollback,
         .hash_interval = HASH_INTERVAL,
+        .save_interval = spectates ? 0 : it->plan->save_intervals[player],
         .timeout_seconds = it->plan->timeout_ms / 1000.0,
         .session = it->plan->seed,
         .absent = it->plan->absent,
@@ -858,6 +859,16 @@ static void draw_event(simulation_plan *plan, random_source *random, uint32_t ki
     plan->event_count++;
 }
 
+/* Draws what machines have for themselves. It has numbers of its own, so that the games of known seeds stay as they are. */
+static void draw_machines(simulation_plan *plan)
+{
+    random_source random = {plan->seed * 0xD1B54A32D192ED03u + 3};
+    const bool saves_fewer = random_chance(&random, 40);
+    for (uint32_t i = 0; i < plan->player_count && saves_fewer; i++)
+        plan->save_intervals[i] =
+            random_below(&random, random_chance(&random, 50) ? 4 : QUERN_MAX_NETPLAY_SAVE_INTERVAL + 1);
+}
+
 void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
 {
     static const uint32_t latencies[] = {0, 5, 20, 50, 100, 300};
@@ -885,6 +896,7 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     const uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
     while (plan->event_count < count)
         draw_event(plan, &random, kinds);
+    draw_machines(plan);
     if ((kinds & SIMULATION_WATCHED) == 0) return;
     plan->spectator_count = 1 + random_below(&random, SIMULATION_SPECTATORS);
     plan->spectator_delay = random_chance(&random, 50) ? random_below(&random, 200) : 0;

@@ -44,6 +44,7 @@ typedef struct simulation_plan {
     uint32_t latency_ms, jitter_ms, timeout_ms;
     uint32_t lost_permille, repeated_permille, damaged_permille, old_permille;
     uint32_t entity_count; /* beyond one for each player */
+    uint32_t save_intervals[SIMULATION_PLAYERS];
     int32_t drift_ppm[SIMULATION_PLAYERS + SIMULATION_SPECTATORS];
     uint32_t spectator_count, spectator_delay, spectator_window;
     uint32_t spectator_opens_ms[SIMULATION_SPECTATORS], spectator_dies_ms[SIMULATION_SPECTATORS];

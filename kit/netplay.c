@@ -81,7 +81,8 @@ static void note_hash(quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, bytes = netplay->def.input_bytes;
     quern__netplay_hash *hash = &netplay->hashes[netplay->frame / interval % QUERN__NETPLAY_HASHES];
-    if (hash->frame == netplay->frame && netplay->frame <= netplay->verified) return;
+    if (hash->frame == netplay->frame && netplay->frame < netplay->verified)
+        return; /* it has not changed */
     *hash = (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
     uint32_t span = interval <= QUERN__NETPLAY_WINDOW / 2 ? 2 * interval : interval;
     if (span > netplay->frame) span = netplay->frame;
@@ -135,6 +136,10 @@ static quern_result go_back(quern_netplay *netplay, quern_jobs *jobs, uint32_t f
     const quern_result result = quern_history_restore(netplay->history, saved, jobs);
     if (result != QUERN_OK) return result;
     netplay->frame = saved;
+    /* Frames that run again may fail: no hash of their former result may count until they have run. */
+    for (uint32_t i = 0; i < QUERN__NETPLAY_HASHES; i++)
+        if (netplay->hashes[i].frame > frame && netplay->hashes[i].frame > netplay->verified)
+            netplay->hashes[i].frame = QUERN__NETPLAY_NEVER;
     return run_again(netplay, jobs, frame);
 }
 
@@ -767,10 +772,11 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     const uint32_t frame_count =
         2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count;
     const uint32_t interval = netplay->def.save_interval;
-    const quern_history_def history = {.schedules = {def->schedule},
-                                       /* with the one before these frames, and the first one of this machine */
-                                       .frame_count = interval == 1 ? frame_count : frame_count / interval + 3,
-                                       .allocator = def->allocator};
+    const quern_history_def history = {
+        .schedules = {def->schedule},
+        /* with the one before these frames, and the first one of this machine */
+        .frame_count = interval == 1 ? frame_count : frame_count / interval + 3,
+        .allocator = def->allocator};
     if (result == QUERN_OK) result = quern_history_create(def->world, &history, &netplay->history);
     if (result != QUERN_OK) {
         quern__netplay_stands_close(netplay);

@@ -60,17 +60,17 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_NETPLAY_PLAYERS     8  /**< Maximum number of players. */
-#define QUERN_MAX_NETPLAY_ROLLBACK    32 /**< Maximum number of frames that are run again. */
+#define QUERN_MAX_NETPLAY_PLAYERS       8  /**< Maximum number of players. */
+#define QUERN_MAX_NETPLAY_ROLLBACK      32 /**< Maximum number of frames that are run again. */
 #define QUERN_MAX_NETPLAY_SAVE_INTERVAL 32 /**< Maximum of save_interval. */
-#define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
-#define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
-#define QUERN_MAX_NETPLAY_REPORT      64 /**< Maximum of hash_interval with reports. */
-#define QUERN_MAX_NETPLAY_SPECTATORS  8  /**< Maximum number of spectators of one machine. */
-#define QUERN_NETPLAY_SPECTATOR       8 /**< What the transport and events call spectator 0 of a machine. */
-#define QUERN_MAX_NETPLAY_KEPT_FRAMES 65536 /**< Maximum of spectator_delay, and of spectator_window. */
-#define QUERN_NETPLAY_EVENTS          64    /**< Number of events that are kept until they are read. */
-#define QUERN_NETPLAY_KEY_BYTES       16    /**< Size of a key. */
+#define QUERN_MAX_NETPLAY_DELAY         32 /**< Maximum input delay in frames. */
+#define QUERN_MAX_NETPLAY_INPUT_BYTES   64 /**< Maximum size of an input. */
+#define QUERN_MAX_NETPLAY_REPORT        64 /**< Maximum of hash_interval with reports. */
+#define QUERN_MAX_NETPLAY_SPECTATORS    8  /**< Maximum number of spectators of one machine. */
+#define QUERN_NETPLAY_SPECTATOR         8 /**< What the transport and events call spectator 0 of a machine. */
+#define QUERN_MAX_NETPLAY_KEPT_FRAMES   65536 /**< Maximum of spectator_delay, and of spectator_window. */
+#define QUERN_NETPLAY_EVENTS            64    /**< Number of events that are kept until they are read. */
+#define QUERN_NETPLAY_KEY_BYTES         16    /**< Size of a key. */
 #define QUERN_NETPLAY_PACKET_BYTES \
     1200 /**< Maximum size of a packet: it fits the payload of one UDP datagram. */
 

@@ -176,12 +176,6 @@ static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 
 /* ------------------------------------------------------------------------------------------ transfer */
 
-void quern__netplay_end_transfer(quern_netplay *netplay)
-{
-    quern_byte_buffer_release(&netplay->transfer.bytes);
-    netplay->transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
-}
-
 quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs, quern_byte_buffer *bytes)
 {
     const quern_save_def def = {.schedules = {netplay->def.schedule}};
@@ -201,7 +195,7 @@ quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs,
     return result != QUERN_OK ? result : again;
 }
 
-static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player)
+static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, bool has_list)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
     const quern_result result = quern__netplay_save_world(netplay, jobs, &transfer->bytes);
@@ -213,12 +207,13 @@ static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uin
     transfer->life = netplay->players[player].life;
     transfer->id = netplay->sequence;
     transfer->frame = netplay->verified;
-    transfer->total_bytes = (uint32_t)transfer->bytes.size_bytes;
+    if (has_list) quern__netplay_list_chunks(netplay, &transfer->bytes, transfer->id, &transfer->list);
+    transfer->total_bytes = (uint32_t)(transfer->list.size_bytes + transfer->bytes.size_bytes);
     return QUERN_OK;
 }
 
-quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
-                                  uint32_t first_missing, const uint8_t *arrived)
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player,
+                                  const quern__netplay_request *request)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
     if (quern__netplay_find_leader(netplay) != netplay->def.player) return QUERN_OK;
@@ -233,79 +228,13 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
             if (member->dropped_from != QUERN__NETPLAY_NEVER && netplay->verified < member->dropped_from)
                 return QUERN_OK;
         }
-        return begin_transfer(netplay, jobs, player);
+        return begin_transfer(netplay, jobs, player, request->has_earlier);
     }
-    if (transfer->player != player || (id != transfer->id && id != 0)) return QUERN_OK;
+    if (transfer->player != player || (request->id != transfer->id && request->id != 0)) return QUERN_OK;
     /* Less may have arrived than before: a machine that hears nothing for too long gives up the chunks that it has. */
-    transfer->first_missing = id != 0 ? first_missing : 0;
-    memcpy(transfer->arrived, arrived, sizeof transfer->arrived);
+    transfer->first_missing = request->id != 0 ? request->first_missing : 0;
+    memcpy(transfer->arrived, request->arrived, sizeof transfer->arrived);
     transfer->is_loaded = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
-    return QUERN_OK;
-}
-
-/* Makes room for the chunks up to one of the window. Memory grows with what has arrived: the announced size is not to
- * be trusted. */
-static quern_result reserve_chunks(quern_netplay *netplay, uint32_t number)
-{
-    static const char zeros[QUERN__NETPLAY_CHUNK] = {0};
-    quern__netplay_transfer *transfer = &netplay->transfer;
-    const quern_sink sink = quern_sink_bytes(&transfer->bytes);
-    const uint64_t end = ((uint64_t)number + 1) * QUERN__NETPLAY_CHUNK;
-    transfer->bytes.allocator = netplay->allocator;
-    while (transfer->bytes.size_bytes < end && transfer->bytes.size_bytes < transfer->total_bytes)
-        if (!sink.write(sink.user_data, zeros, sizeof zeros))
-            return quern_error_set(
-                QUERN_ERROR_OUT_OF_MEMORY,
-                "quern_netplay_advance: no memory for the next part of a world, of which "
-                "%u of %u chunks have arrived: free memory, and call again",
-                transfer->first_missing, (transfer->total_bytes - 1) / QUERN__NETPLAY_CHUNK + 1);
-    return QUERN_OK;
-}
-
-quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
-                                        bool *out_whole)
-{
-    quern__netplay_transfer *transfer = &netplay->transfer;
-    const uint32_t number = chunk->offset / QUERN__NETPLAY_CHUNK;
-    *out_whole = false;
-    if (chunk->total_bytes == 0) return QUERN_OK;
-    if (transfer->player != QUERN__NETPLAY_NEVER) {
-        /* Another player does not end the transfer, and its sender does so only with a newer one. */
-        if (chunk->sender != transfer->sender || chunk->id < transfer->id ||
-            (chunk->id == transfer->id &&
-             (chunk->total_bytes != transfer->total_bytes || chunk->frame != transfer->frame)))
-            return QUERN_OK;
-        if (chunk->id > transfer->id) quern__netplay_end_transfer(netplay);
-    }
-    if (transfer->player == QUERN__NETPLAY_NEVER)
-        *transfer = (quern__netplay_transfer){.player = netplay->def.player,
-                                              .sender = chunk->sender,
-                                              .id = chunk->id,
-                                              .frame = chunk->frame,
-                                              .total_bytes = chunk->total_bytes};
-    transfer->heard_ns = netplay->progressed_ns = netplay->now_ns;
-    const uint32_t left = chunk->offset < chunk->total_bytes ? chunk->total_bytes - chunk->offset : 0;
-    const uint32_t expected = left < QUERN__NETPLAY_CHUNK ? left : QUERN__NETPLAY_CHUNK;
-    const uint32_t at = number - transfer->first_missing;
-    if (chunk->offset % QUERN__NETPLAY_CHUNK == 0 && expected > 0 && chunk->size_bytes == expected &&
-        number >= transfer->first_missing && at < QUERN__NETPLAY_CHUNK_WINDOW) {
-        const quern_result result = reserve_chunks(netplay, number);
-        if (result != QUERN_OK) return result;
-        memcpy((char *)transfer->bytes.bytes + chunk->offset, chunk->bytes, chunk->size_bytes);
-        transfer->arrived[at / 8] |= (uint8_t)(1u << at % 8);
-    }
-    uint32_t done = 0;
-    while (done < QUERN__NETPLAY_CHUNK_WINDOW && (transfer->arrived[done / 8] >> done % 8 & 1) != 0)
-        done++;
-    transfer->first_missing += done;
-    for (uint32_t i = 0; i < QUERN__NETPLAY_CHUNK_WINDOW && done > 0; i++) {
-        const uint32_t from = i + done;
-        const bool has_arrived =
-            from < QUERN__NETPLAY_CHUNK_WINDOW && (transfer->arrived[from / 8] >> from % 8 & 1) != 0;
-        transfer->arrived[i / 8] &= (uint8_t) ~(1u << i % 8);
-        transfer->arrived[i / 8] |= (uint8_t)(has_arrived << i % 8);
-    }
-    *out_whole = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
     return QUERN_OK;
 }
 
@@ -318,8 +247,16 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     if (!netplay->counts.is_joining) return QUERN_OK;
     quern_result result = quern__netplay_store_chunk(netplay, chunk, &is_whole);
     if (result != QUERN_OK || !is_whole) return result;
+    const uint32_t list_bytes = quern__netplay_list_bytes(transfer);
+    const char *archive = (const char *)transfer->bytes.bytes + list_bytes;
     result = quern_world_load(netplay->def.world,
-                              quern_source_bytes(transfer->bytes.bytes, transfer->total_bytes), &def, NULL);
+                              quern_source_bytes(archive, transfer->total_bytes - list_bytes), &def, NULL);
+    if (result != QUERN_OK && result != QUERN_ERROR_OUT_OF_MEMORY && transfer->reused_count > 0) {
+        /* A part of the earlier world may have the hash of another one: ask for all of it. */
+        netplay->def.earlier_world = NULL;
+        quern__netplay_end_transfer(netplay);
+        return QUERN_OK;
+    }
     if (result != QUERN_OK && result != QUERN_ERROR_OUT_OF_MEMORY) {
         netplay->end = QUERN__NETPLAY_DAMAGED;
         return QUERN_OK;
@@ -330,6 +267,9 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         netplay->players[i].known_end = transfer->frame;
     netplay->counts.is_joining = false;
+    netplay->counts.loaded_bytes = transfer->total_bytes - list_bytes;
+    netplay->counts.reused_bytes = (uint64_t)transfer->reused_count * QUERN__NETPLAY_CHUNK;
+    netplay->def.earlier_world = NULL; /* the program may release it */
     netplay->loaded_ns = netplay->now_ns;
     quern__netplay_log_begin(netplay);
     if (netplay->def.spectates) quern__netplay_end_transfer(netplay);

@@ -91,7 +91,7 @@ typedef struct quern_netplay_transport {
 } quern_netplay_transport;
 
 /** Definition of one end of a session. All machines must give the same values, except for player, joins, save_interval, those of
- * spectators, predict, loaded, transport and allocator. */
+ * spectators, predict, loaded, earlier_world, transport and allocator. */
 typedef struct quern_netplay_def {
     quern_world *world QUERN__ZERO;       /**< The world. Required. It must have no history. */
     quern_schedule *schedule QUERN__ZERO; /**< Schedule of the world that runs frames. Required. */
@@ -121,6 +121,12 @@ typedef struct quern_netplay_def {
     uint64_t session QUERN__ZERO;
     uint32_t absent QUERN__ZERO; /**< Players that are absent at first and may join: bit i for player i. */
     bool joins QUERN__ZERO;      /**< Whether this machine joins a running session. */
+    /** With joins or spectates: an archive of the world that this machine had before (quern_world_save with the schedule, not
+     * compressed), for example from when it was dropped, or of a file that the game writes now and then. Parts of it that
+     * the world of the others still has are not sent. It need not be of a certain frame: the world that arrives is the same
+     * without it. It must stay valid until is_joining of quern_netplay_status is false. NULL: all of the world is sent. */
+    const void *earlier_world QUERN__ZERO;
+    size_t earlier_world_bytes QUERN__ZERO; /**< Size of earlier_world. */
     /** Whether machines whose worlds differ find out where. Costs no time before that, and memory: the history has about
      * hash_interval more frames. hash_interval is at most QUERN_MAX_NETPLAY_REPORT then. */
     bool reports QUERN__ZERO;
@@ -170,6 +176,8 @@ typedef struct quern_netplay_status {
     uint64_t sent_bytes;      /**< Bytes of all packets that were sent, without headers of the transport. */
     uint64_t received_bytes;  /**< Bytes of all packets that were received and accepted. */
     uint64_t ignored_count;   /**< Packets that were damaged, or of another session. */
+    uint64_t loaded_bytes;    /**< Size of the world that this machine has loaded; 0: it has loaded none. */
+    uint64_t reused_bytes;    /**< Bytes of the loaded world that came from earlier_world. */
     uint32_t present; /**< Players that take part: bit i for player i. 0 on the machine of a spectator. */
     bool is_joining;  /**< Whether this machine still waits for the world. */
     uint32_t spectators; /**< Spectators that watch this machine: bit i for spectator i. */

@@ -78,6 +78,7 @@ void quern__netplay_stands_close(quern_netplay *netplay)
         allocator->release(allocator->user_data, log->hashes, count_hashes(netplay) * sizeof *log->hashes,
                            _Alignof(uint64_t));
     quern_byte_buffer_release(&netplay->stands.world);
+    quern_byte_buffer_release(&netplay->stands.list);
 }
 
 void quern__netplay_log_begin(quern_netplay *netplay)
@@ -152,7 +153,7 @@ bool quern__netplay_may_send_world(const quern_netplay *netplay, const quern__ne
 quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs *jobs)
 {
     quern__netplay_stands *stands = &netplay->stands;
-    bool is_asked = false, is_loading = false;
+    bool is_asked = false, is_loading = false, has_earlier = false;
     if (netplay->def.spectator_count == 0) return QUERN_OK;
     while (stands->log.end < netplay->verified) {
         const uint32_t frame = stands->log.end;
@@ -169,6 +170,7 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
         const quern__netplay_spectator *spectator = &stands->spectators[i];
         if (!quern__netplay_is_watching(netplay, spectator) || spectator->has_world) continue;
         is_asked = true;
+        has_earlier = has_earlier || spectator->has_earlier;
         is_loading = is_loading || (stands->world_id != 0 && spectator->id == stands->world_id);
     }
     if (stands->refused_calls > 0) {
@@ -181,6 +183,7 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
     /* A spectator that asks and stops asking in turn could make the players save the world all the time. */
     if (stands->world.size_bytes > 0 && !is_asked) stands->refused_calls = REFUSED_CALLS;
     quern_byte_buffer_release(&stands->world);
+    quern_byte_buffer_release(&stands->list);
     stands->world_id = 0;
     if (!is_asked) return QUERN_OK;
     const quern_result result = quern__netplay_save_world(netplay, jobs, &stands->world);
@@ -191,6 +194,7 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
     }
     stands->world_id = netplay->sequence + 1;
     stands->world_frame = netplay->verified;
+    if (has_earlier) quern__netplay_list_chunks(netplay, &stands->world, stands->world_id, &stands->list);
     return QUERN_OK;
 }
 

@@ -86,7 +86,8 @@ static void get_spectator_status(const quern_netplay *netplay, const quern__netp
                                  quern_netplay_player_status *out_status)
 {
     const uint32_t shown_end = quern__netplay_shown_end(netplay);
-    const double world_bytes = (double)netplay->stands.world.size_bytes;
+    const double world_bytes =
+        (double)netplay->stands.list.size_bytes + (double)netplay->stands.world.size_bytes;
     *out_status = (quern_netplay_player_status){
         .sent_bytes = spectator->sent_bytes,
         .received_bytes = spectator->received_bytes,

@@ -45,6 +45,8 @@ typedef struct simulation_plan {
     uint32_t lost_permille, repeated_permille, damaged_permille, old_permille;
     uint32_t entity_count; /* beyond one for each player */
     uint32_t save_intervals[SIMULATION_PLAYERS];
+    /* chances that a machine that is closed keeps its world for its next join, and that this is damaged */
+    uint32_t kept_permille, kept_damaged_permille;
     int32_t drift_ppm[SIMULATION_PLAYERS + SIMULATION_SPECTATORS];
     uint32_t spectator_count, spectator_delay, spectator_window;
     uint32_t spectator_opens_ms[SIMULATION_SPECTATORS], spectator_dies_ms[SIMULATION_SPECTATORS];
@@ -58,6 +60,8 @@ typedef struct simulation_result {
     uint32_t told_count; /* 1 if the game ended because a player was told which other one errs */
     uint32_t cancelled_count, join_count, death_count;
     uint64_t watched_count; /* hashes of spectators that were compared */
+    uint64_t loaded_bytes,
+        reused_bytes; /* of worlds that machines have loaded, and what came from earlier ones */
     uint64_t call_count, packet_count, sent_bytes, compared_count, rerun_count;
     uint64_t settle_ms;  /* time from the end of all disturbances until all players played together again */
     uint64_t most_bytes; /* most memory that one session had from its allocator */

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 {
     uint64_t count = 0, first = 1, failed_count = 0, compared_count = 0, settle_ms = 0, cancelled_count = 0;
     uint64_t join_count = 0, death_count = 0, call_count = 0, packet_count = 0, rerun_count = 0,
-             sent_bytes = 0;
+             sent_bytes = 0, loaded_bytes = 0, reused_bytes = 0;
     uint32_t events = UINT32_MAX, kinds = 0;
     bool shrinks = true, is_verbose = false;
     for (int i = 1; i < argc; i++) {
@@ -82,16 +82,20 @@ int main(int argc, char **argv)
         call_count += result.call_count;
         packet_count += result.packet_count;
         sent_bytes += result.sent_bytes;
+        loaded_bytes += result.loaded_bytes;
+        reused_bytes += result.reused_bytes;
         rerun_count += result.rerun_count;
         if (!result.has_failed && result.settle_ms > settle_ms) settle_ms = result.settle_ms;
     }
     printf("%llu games, %llu failed; %llu deaths, %llu joins, %llu cancelled; %llu calls, %llu packets, "
-           "%.1f bytes per player and frame, %llu frames run again, %llu hashes compared; longest way back "
-           "%llu ms\n",
+           "%.1f bytes per player and frame, %llu frames run again, %llu hashes compared; %llu bytes of "
+           "worlds "
+           "loaded, %llu of them from earlier ones; longest way back %llu ms\n",
            (unsigned long long)count, (unsigned long long)failed_count, (unsigned long long)death_count,
            (unsigned long long)join_count, (unsigned long long)cancelled_count,
            (unsigned long long)call_count, (unsigned long long)packet_count,
            (double)sent_bytes / (double)call_count, (unsigned long long)rerun_count,
-           (unsigned long long)compared_count, (unsigned long long)settle_ms);
+           (unsigned long long)compared_count, (unsigned long long)loaded_bytes,
+           (unsigned long long)reused_bytes, (unsigned long long)settle_ms);
     return failed_count > 0;
 }

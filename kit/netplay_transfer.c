@@ -26,7 +26,7 @@ void quern__netplay_end_transfer(quern_netplay *netplay)
     const quern_allocator *allocator = &netplay->allocator;
     if (transfer->places != NULL)
         allocator->release(allocator->user_data, transfer->places,
-                           transfer->place_count * sizeof *transfer->places, _Alignof(uint32_t));
+                           transfer->place_count * sizeof *transfer->places, _Alignof(uint64_t));
     quern_byte_buffer_release(&transfer->bytes);
     quern_byte_buffer_release(&transfer->list);
     *transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
@@ -152,12 +152,12 @@ static void use_list(quern_netplay *netplay)
         bits++;
     const size_t places_bytes = count * sizeof(uint32_t),
                  slots_bytes = ((size_t)1 << bits) * sizeof(uint32_t);
-    uint32_t *places = allocator->allocate(allocator->user_data, places_bytes, _Alignof(uint32_t));
+    uint32_t *places = allocator->allocate(allocator->user_data, places_bytes, _Alignof(uint64_t));
     uint32_t *slots =
-        places == NULL ? NULL : allocator->allocate(allocator->user_data, slots_bytes, _Alignof(uint32_t));
+        places == NULL ? NULL : allocator->allocate(allocator->user_data, slots_bytes, _Alignof(uint64_t));
     if (slots == NULL) {
         if (places != NULL)
-            allocator->release(allocator->user_data, places, places_bytes, _Alignof(uint32_t));
+            allocator->release(allocator->user_data, places, places_bytes, _Alignof(uint64_t));
         return;
     }
     memset(places, 0, places_bytes);
@@ -170,7 +170,7 @@ static void use_list(quern_netplay *netplay)
         if (*slot == 0) *slot = i + 1;
     }
     look_for_chunks(netplay, &table);
-    allocator->release(allocator->user_data, slots, slots_bytes, _Alignof(uint32_t));
+    allocator->release(allocator->user_data, slots, slots_bytes, _Alignof(uint64_t));
 }
 
 /* ------------------------------------------------------------------------------------------- receiving */

@@ -75,8 +75,9 @@ static void set_inputs(quern_netplay *netplay)
            (size_t)netplay->def.player_count * bytes);
 }
 
-/* Notes the hash of the world before the next frame, and those of the inputs since the hash before the last one: the hash
- * before this one may be lost on the way to another machine. */
+/* Notes the hash of the world before the next frame, and those of the inputs since the hash before the last one, and of as
+ * many frames more as may be verified at once: the hashes before this one may be lost on the way to another machine, or not be
+ * sent. */
 static void note_hash(quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, bytes = netplay->def.input_bytes;
@@ -84,7 +85,8 @@ static void note_hash(quern_netplay *netplay)
     if (hash->frame == netplay->frame && netplay->frame < netplay->verified)
         return; /* it has not changed */
     *hash = (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
-    uint32_t span = interval <= QUERN__NETPLAY_WINDOW / 2 ? 2 * interval : interval;
+    uint32_t span = 2 * interval + netplay->def.max_rollback + netplay->def.max_input_delay;
+    if (span > QUERN__NETPLAY_WINDOW && interval <= QUERN__NETPLAY_WINDOW) span = QUERN__NETPLAY_WINDOW;
     if (span > netplay->frame) span = netplay->frame;
     const uint32_t first = netplay->frame - span;
     if (first < netplay->loaded_frame || span > QUERN__NETPLAY_WINDOW) return;

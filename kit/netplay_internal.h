@@ -46,8 +46,8 @@ enum {
 typedef struct quern__netplay_hash {
     uint32_t frame; /* QUERN__NETPLAY_NEVER: none */
     uint64_t hash;
-    /* Hashes of the inputs of each player since the hash before the last one; 0: not known. They show that a player has sent different
-     * inputs to two machines. */
+    /* Hashes of the last inputs of each player (note_hash); 0: not known. They show that a player has sent different inputs to
+     * two machines. */
     uint32_t inputs[QUERN_MAX_NETPLAY_PLAYERS];
 } quern__netplay_hash;
 

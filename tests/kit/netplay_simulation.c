@@ -917,10 +917,12 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     random_source random = {seed * 0x9E3779B97F4A7C15u + 1};
     simulation_plan *plan = out_plan;
     *plan = (simulation_plan){.seed = seed};
-    if ((kinds & ~(uint32_t)SIMULATION_WATCHED) == 0)
+    const bool is_big = (kinds & SIMULATION_BIG) != 0;
+    if ((kinds & ~(uint32_t)(SIMULATION_WATCHED | SIMULATION_BIG)) == 0)
         kinds |= ((1u << SIMULATION_KINDS) - 1) & ~(1u << SIMULATION_ABSURD);
     plan->player_count =
         random_chance(&random, 70) ? 2 + random_below(&random, 3) : 2 + random_below(&random, 7);
+    if (is_big) plan->player_count = 2 + random_below(&random, 2);
     plan->input_delay = random_below(&random, 5);
     plan->max_rollback = 1 + random_below(&random, 12);
     if (random_chance(&random, 10)) plan->max_rollback = 32;
@@ -935,7 +937,11 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     for (uint32_t i = 0; i < plan->player_count; i++)
         if (random_chance(&random, 40)) plan->drift_ppm[i] = (int32_t)random_below(&random, 20001) - 10000;
     if (random_chance(&random, 20)) plan->absent = random_below(&random, (1u << plan->player_count) - 1);
-    const uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
+    uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
+    if (is_big) {
+        plan->entity_count = 350000 + random_below(&random, 1400000);
+        count = 1 + random_below(&random, 3);
+    }
     while (plan->event_count < count)
         draw_event(plan, &random, kinds);
     draw_machines(plan);
@@ -952,6 +958,27 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
 }
 
 /* ------------------------------------------------------------------------------ shrinking and printing */
+
+uint32_t simulation_traits(const simulation_plan *plan, uint32_t events)
+{
+    uint32_t traits = 0;
+    for (uint32_t i = 0; i < plan->event_count; i++)
+        if ((events >> i & 1) != 0) traits |= 1u << plan->events[i].kind;
+    for (uint32_t i = 0; i < plan->player_count; i++)
+        if (plan->save_intervals[i] > 1) traits |= 1u << SIMULATION_HAS_FEWER_SAVES;
+    if (plan->spectator_count > 0) traits |= 1u << SIMULATION_HAS_SPECTATORS;
+    if (plan->kept_permille > 0) traits |= 1u << SIMULATION_HAS_EARLIER;
+    if (plan->entity_count > 0) traits |= 1u << SIMULATION_HAS_BIG_WORLD;
+    return traits;
+}
+
+const char *simulation_trait_name(uint32_t trait)
+{
+    static const char *const names[SIMULATION_TRAITS] = {
+        "death", "pause",  "cut",        "split",       "burst",   "slow",
+        "jump",  "absurd", "spectators", "fewer saves", "earlier", "big world"};
+    return names[trait];
+}
 
 uint32_t simulation_shrink(const simulation_plan *plan, uint32_t events)
 {

@@ -15,7 +15,8 @@ enum {
     SIMULATION_PLAYERS = 8,
     SIMULATION_SPECTATORS = 2,
     SIMULATION_TEXT_BYTES = 512,
-    SIMULATION_WATCHED = 256 /* with the kinds of events: the game has spectators */
+    SIMULATION_WATCHED = 256, /* with the kinds of events: the game has spectators */
+    SIMULATION_BIG = 512      /* the same: the world has 10 to 50 MB */
 };
 
 typedef enum simulation_event_kind {
@@ -67,8 +68,24 @@ typedef struct simulation_result {
     uint64_t most_bytes; /* most memory that one session had from its allocator */
 } simulation_result;
 
-/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD; SIMULATION_WATCHED. */
+/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD; SIMULATION_WATCHED,
+ * SIMULATION_BIG. */
 void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan);
+
+/* What a game may have: first the kinds of events. */
+enum {
+    SIMULATION_HAS_SPECTATORS = SIMULATION_KINDS,
+    SIMULATION_HAS_FEWER_SAVES, /* machines that do not save each frame */
+    SIMULATION_HAS_EARLIER,     /* machines that return with an earlier world */
+    SIMULATION_HAS_BIG_WORLD,
+    SIMULATION_TRAITS
+};
+
+/* Returns what a game has with the events whose bits are set: bit i for trait i. */
+uint32_t simulation_traits(const simulation_plan *plan, uint32_t events);
+
+/* Returns the name of a trait. */
+const char *simulation_trait_name(uint32_t trait);
 
 /* Runs a game with the events whose bits are set. */
 void simulation_run(const simulation_plan *plan, uint32_t events, simulation_result *out_result);

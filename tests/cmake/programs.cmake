@@ -90,10 +90,14 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   quern_add_program_test(keep_files keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_files.sh
                          $<TARGET_FILE:keep_headless>)
 endif()
-if(KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY AND NOT QUERN_SANITIZE STREQUAL "thread")
-  quern_add_program_test(keep_together keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_together.sh
-                         ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
-endif()
+foreach(transport enet udp)
+  if((transport STREQUAL "enet" AND KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY) OR (transport STREQUAL "udp" AND UNIX))
+    if(NOT QUERN_SANITIZE STREQUAL "thread")
+      quern_add_program_test(keep_together_${transport} keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_together.sh
+                             ${transport} ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
+    endif()
+  endif()
+endforeach()
 
 # Reloads what the compiler makes, step by step.
 quern_add_program_test(live quern_live_example $<TARGET_FILE:quern_live_example> --check)

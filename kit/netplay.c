@@ -570,7 +570,7 @@ static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs, boo
 
 /* ----------------------------------------------------------------------------------------- creating */
 
-enum { FIRST_LIFE = 1 };
+enum { FIRST_LIFE = 1, DEFAULT_HASH_INTERVAL = 30 };
 
 static quern_result fail_range(const char *name, uint32_t value, uint32_t least, uint32_t most)
 {
@@ -640,6 +640,16 @@ static quern_result check_def(const quern_netplay_def *def)
                                "quern_netplay_create: a machine that spectates has %s: leave it out; a "
                                "spectator has no player, and no spectators of its own",
                                def->joins ? "joins" : "a spectator_count");
+    const uint32_t interval = def->hash_interval != 0 ? def->hash_interval : DEFAULT_HASH_INTERVAL;
+    const uint32_t window =
+        def->spectator_window != 0 ? def->spectator_window : QUERN__NETPLAY_SPECTATOR_WINDOW;
+    if (def->spectator_count > 0 && interval >= window)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_netplay_create: hash_interval is %u and spectator_window %u frames: make the window "
+            "longer "
+            "than the interval; spectators would see nothing while another machine has no spectator_count",
+            interval, window);
     if (!def->joins && !def->spectates && (def->absent >> def->player & 1) != 0)
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -660,7 +670,7 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
     netplay->def = *def;
     if (netplay->def.max_rollback == 0) netplay->def.max_rollback = 8;
     if (netplay->def.max_input_delay == 0) netplay->def.max_input_delay = def->input_delay;
-    if (netplay->def.hash_interval == 0) netplay->def.hash_interval = 30;
+    if (netplay->def.hash_interval == 0) netplay->def.hash_interval = DEFAULT_HASH_INTERVAL;
     if (netplay->def.save_interval == 0) netplay->def.save_interval = 1;
     netplay->transfer.player = QUERN__NETPLAY_NEVER;
     netplay->clock_ns = def->transport.now(def->transport.user_data);

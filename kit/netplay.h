@@ -132,8 +132,8 @@ typedef struct quern_netplay_def {
     bool reports QUERN__ZERO;
     /** Number of spectators that may watch this machine; 0: none may. Spectators see a frame when all players have confirmed it:
      * give all machines of a session a count if one has spectators. A machine without one tells the others only once per
-     * hash_interval which frames it has confirmed, so that spectators see frames in bursts, and
-     * none if hash_interval is spectator_window or more. */
+     * hash_interval which frames it has confirmed, so that spectators see frames in bursts;
+     * hash_interval must be less than spectator_window. */
     uint32_t spectator_count QUERN__ZERO;
     /** Frames by which spectators see what happens later, at least. No packet tells them more. */
     uint32_t spectator_delay QUERN__ZERO;
@@ -204,7 +204,8 @@ typedef struct quern_netplay_player_status {
     uint64_t received_packets; /**< Packets from the player that were accepted. */
     int32_t
         frames_ahead; /**< Frames by which this machine was ahead of the player's, when it was last heard. */
-    uint32_t unacknowledged_frames; /**< Inputs of this machine that the player's has not acknowledged. */
+    uint32_t
+        unacknowledged_frames; /**< Inputs of this machine that the player's has not acknowledged; 0 if the player takes no part. */
     float
         progress; /**< Share of the world that has arrived, while the player, or this machine, joins; otherwise 0. */
 } quern_netplay_player_status;

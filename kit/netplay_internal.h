@@ -39,6 +39,7 @@ enum {
     QUERN__NETPLAY_FORKS = 6,
     QUERN__NETPLAY_MARKS = 8,      /* sequence numbers by time, eight in a timeout */
     QUERN__NETPLAY_ARRIVED = 1024, /* frames whose inputs a spectator may have got before it runs them */
+    QUERN__NETPLAY_SPECTATOR_WINDOW = 4096, /* frames, if the definition has none */
     QUERN__NETPLAY_NEVER = INT32_MAX
 };
 

@@ -20,7 +20,6 @@
 #include <string.h>
 
 enum {
-    DEFAULT_WINDOW = 4096,
     REFUSED_CALLS =
         60, /* calls after a world could not be saved, or was not wanted any more, until another one is saved */
     MOST_BEHIND = 8, /* frames beyond input_delay; a spectator farther behind runs several in a call */
@@ -46,7 +45,7 @@ quern_result quern__netplay_stands_open(quern_netplay *netplay)
     netplay->stands.watched = def->watches;
     netplay->stands.watched_ns = netplay->stands.fed_ns = netplay->now_ns;
     if (def->spectator_count == 0 && !def->spectates) return QUERN_OK;
-    if (def->spectator_window == 0) def->spectator_window = DEFAULT_WINDOW;
+    if (def->spectator_window == 0) def->spectator_window = QUERN__NETPLAY_SPECTATOR_WINDOW;
     const uint32_t least =
         def->spectates ? QUERN__NETPLAY_ARRIVED : def->spectator_delay + def->spectator_window;
     log->capacity = 1;

@@ -132,7 +132,7 @@ quern_result quern_netplay_get_player_status(const quern_netplay *netplay, uint3
     if (player == netplay->def.player) return QUERN_OK;
     const quern__netplay_link *link = &other->link;
     uint32_t own_end = 0, acknowledged = 0;
-    if (!netplay->def.spectates) {
+    if (!netplay->def.spectates && out_status->is_present) {
         own_end = netplay->players[netplay->def.player].known_end;
         acknowledged = other->acks[netplay->def.player];
     }

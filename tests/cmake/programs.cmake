@@ -116,6 +116,10 @@ endforeach()
 
 quern_add_program_test(lan quern_lan ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_lan.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_lan>)
+if(WIN32 AND TARGET quern_lan)
+  add_dependencies(quern_platform_tests quern_lan) # the sockets of Windows
+  set_property(TEST lan APPEND PROPERTY LABELS platform)
+endif()
 quern_add_program_test(server quern_server ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_server.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_server>)
 

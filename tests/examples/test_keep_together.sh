@@ -86,13 +86,13 @@ grep -q '"present": 7,' "$folder/host" && { echo "the player that vanished was n
 # Another machine takes the place of a player that has vanished.
 port=$((port + 1))
 pids=
-machine host "$@" --host "$port" --players 3 --frames 1500 --pace 200 --seed 1 --timeout-ms 500
+machine host "$@" --host "$port" --players 3 --frames 1500 --pace 200 --seed 1 --timeout-ms 2000
 machine guest "$@" --join "127.0.0.1:$port" --pace 200 --seed 2
 wanted=$pids
 machine gone "$@" --join "127.0.0.1:$port" --pace 200 --seed 3
 begun gone
 kill -9 "${pids##* }"
-sleep 1
+sleep 2
 machine late "$@" --join "127.0.0.1:$port" --pace 200 --seed 4
 wanted="$wanted ${pids##* }"
 # shellcheck disable=SC2086

@@ -102,8 +102,6 @@ Test(netplay_returns, a_player_that_returns_gets_what_has_changed)
         open_session(&it, 1, lost_percent, false);
         const uint64_t part = play_return(&it, it.earlier.bytes, it.earlier.size_bytes, NULL);
         const quern_netplay_status with = status_of(&it.machines[1]);
-        cr_log_info("%u bytes without and %u with an earlier world of %u bytes", (unsigned)whole,
-                    (unsigned)part, (unsigned)it.earlier.size_bytes);
         close_session(&it);
         cr_assert_eq(without.reused_bytes, 0);
         cr_assert_gt(without.loaded_bytes, 32 * STILL);

@@ -256,7 +256,8 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
     const uint32_t number = chunk->offset / QUERN__NETPLAY_CHUNK;
     quern_result result = QUERN_OK;
     *out_whole = false;
-    if (chunk->total_bytes == 0) return QUERN_OK;
+    /* with a list, there is an archive after it */
+    if (chunk->total_bytes <= (chunk->has_list ? QUERN__NETPLAY_CHUNK : 0)) return QUERN_OK;
     if (transfer->player != QUERN__NETPLAY_NEVER) {
         /* Another player does not end the transfer, and its sender does so only with a newer one. */
         if (chunk->sender != transfer->sender || chunk->id < transfer->id ||

@@ -330,6 +330,29 @@ Test(netplay_returns, a_list_cannot_take_all_memory)
     close_receiver(&it);
 }
 
+/* Sizes that no list has: nothing, no archive after it, and fewer hashes than chunks of a list have room for. */
+Test(netplay_returns, lists_of_any_size_do_no_harm)
+{
+    static const unsigned char earlier[8 * CHUNK] = {0}, zeros[CHUNK] = {0};
+    for (uint32_t total = 1; total < 400 * CHUNK; total += total < 3 * CHUNK ? 511 : 7 * CHUNK - 3) {
+        receiver it;
+        bool is_whole = false;
+        open_receiver(&it, earlier, sizeof earlier);
+        for (uint32_t offset = 0; offset < total; offset += CHUNK) {
+            const quern__netplay_chunk chunk = {.id = 9,
+                                                .total_bytes = total,
+                                                .has_list = true,
+                                                .offset = offset,
+                                                .size_bytes =
+                                                    total - offset < CHUNK ? total - offset : CHUNK,
+                                                .bytes = zeros};
+            cr_assert_eq(quern__netplay_store_chunk(it.at.netplay, &chunk, &is_whole), QUERN_OK);
+        }
+        cr_assert_eq(is_whole, total > CHUNK, "%u", total);
+        close_receiver(&it);
+    }
+}
+
 /* Two different chunks with one hash give an archive whose checksum is wrong: the machine asks for all of it. */
 Test(netplay_returns, a_wrong_hash_is_noticed)
 {

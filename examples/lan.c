@@ -19,6 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#ifdef _WIN32
+#include <windows.h>
+#endif
 
 enum { FRAMES_PER_SECOND = 60, SESSION = 2026, LINGER_SECONDS = 2 };
 
@@ -153,9 +156,13 @@ static void wait_for(const quern_netplay_transport *transport, uint64_t time_ns)
 {
     const uint64_t now_ns = transport->now(transport->user_data);
     if (now_ns >= time_ns) return;
+#ifdef _WIN32
+    Sleep((DWORD)((time_ns - now_ns) / 1000000));
+#else
     const struct timespec rest = {.tv_sec = (time_t)((time_ns - now_ns) / 1000000000),
                                   .tv_nsec = (long)((time_ns - now_ns) % 1000000000)};
     nanosleep(&rest, NULL);
+#endif
 }
 
 /* Plays until all frames are confirmed, and answers the others for a while. Returns whether it got so far. */

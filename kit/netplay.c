@@ -63,25 +63,30 @@ static void give_input(quern_netplay *netplay, const void *input)
 
 /* -------------------------------------------------------------------------------------------- frames */
 
-/* Writes the inputs of the next frame to their resource. */
+/* Writes the inputs of the next frame to their resource. A verified frame has those with which it ran before: its members
+ * may be those of an earlier table. */
 static void set_inputs(quern_netplay *netplay)
 {
     unsigned char *used = netplay->used[netplay->frame % QUERN__NETPLAY_WINDOW];
     const uint32_t bytes = netplay->def.input_bytes;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+    for (uint32_t i = 0; i < netplay->def.player_count && netplay->frame >= netplay->verified; i++)
         get_input(netplay, i, netplay->frame, used + (size_t)i * bytes);
     memcpy(quern_resource_get(netplay->def.world, netplay->def.inputs), used,
            (size_t)netplay->def.player_count * bytes);
 }
 
-/* Notes the hash of the world before the next frame, and those of the inputs since the hash before the last one: the hash
- * before this one may be lost on the way to another machine. */
+/* Notes the hash of the world before the next frame, and those of the inputs since the hash before the last one, and of as
+ * many frames more as may be verified at once: the hashes before this one may be lost on the way to another machine, or not be
+ * sent. */
 static void note_hash(quern_netplay *netplay)
 {
     const uint32_t interval = netplay->def.hash_interval, bytes = netplay->def.input_bytes;
     quern__netplay_hash *hash = &netplay->hashes[netplay->frame / interval % QUERN__NETPLAY_HASHES];
+    if (hash->frame == netplay->frame && netplay->frame < netplay->verified)
+        return; /* it has not changed */
     *hash = (quern__netplay_hash){.frame = netplay->frame, .hash = quern_world_hash(netplay->def.world)};
-    uint32_t span = interval <= QUERN__NETPLAY_WINDOW / 2 ? 2 * interval : interval;
+    uint32_t span = 2 * interval + netplay->def.max_rollback + netplay->def.max_input_delay;
+    if (span > QUERN__NETPLAY_WINDOW && interval <= QUERN__NETPLAY_WINDOW) span = QUERN__NETPLAY_WINDOW;
     if (span > netplay->frame) span = netplay->frame;
     const uint32_t first = netplay->frame - span;
     if (first < netplay->loaded_frame || span > QUERN__NETPLAY_WINDOW) return;
@@ -92,10 +97,20 @@ static void note_hash(quern_netplay *netplay)
                 bytes);
 }
 
-/* Saves the world and runs one frame. */
+/* Returns the last saved frame that is not later than a frame: every save_interval-th one is saved, and the first one of
+ * this machine. */
+static uint32_t find_saved(const quern_netplay *netplay, uint32_t frame)
+{
+    const uint32_t saved = frame - frame % netplay->def.save_interval;
+    return saved > netplay->loaded_frame ? saved : netplay->loaded_frame;
+}
+
+/* Runs one frame, and saves the world before it if it is one of those that are saved. */
 static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
 {
-    quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
+    quern_result result = QUERN_OK;
+    if (find_saved(netplay, netplay->frame) == netplay->frame)
+        result = quern_history_save(netplay->history, netplay->frame, jobs);
     if (result != QUERN_OK) return result;
     if (netplay->frame % netplay->def.hash_interval == 0) note_hash(netplay);
     set_inputs(netplay);
@@ -104,19 +119,30 @@ static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
     return result;
 }
 
-/* Restores an earlier frame, and runs the frames since then again. */
-static quern_result rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from)
+/* Runs the frames up to `end` again. */
+static quern_result run_again(quern_netplay *netplay, quern_jobs *jobs, uint32_t end)
 {
-    const uint32_t end = netplay->frame;
-    quern_result result = quern_history_restore(netplay->history, from, jobs);
-    if (result != QUERN_OK) return result;
-    netplay->counts.rollback_count++;
-    netplay->frame = from;
+    quern_result result = QUERN_OK;
     while (netplay->frame < end && result == QUERN_OK) {
         result = run_frame(netplay, jobs);
         netplay->counts.rerun_count += result == QUERN_OK;
     }
     return result;
+}
+
+/* Goes back to an earlier frame: restores the last saved one, and runs the frames since then again, which have the same
+ * inputs as before. */
+static quern_result go_back(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame)
+{
+    const uint32_t saved = find_saved(netplay, frame);
+    const quern_result result = quern_history_restore(netplay->history, saved, jobs);
+    if (result != QUERN_OK) return result;
+    netplay->frame = saved;
+    /* Frames that run again may fail: no hash of their former result may count until they have run. */
+    for (uint32_t i = 0; i < QUERN__NETPLAY_HASHES; i++)
+        if (netplay->hashes[i].frame > frame && netplay->hashes[i].frame > netplay->verified)
+            netplay->hashes[i].frame = QUERN__NETPLAY_NEVER;
+    return run_again(netplay, jobs, frame);
 }
 
 static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
@@ -135,29 +161,29 @@ static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
 static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 {
     const uint32_t confirmed = quern__netplay_find_confirmed(netplay);
-    quern_result result = QUERN_OK;
+    const uint32_t end = netplay->frame;
     uint32_t first = netplay->verified;
-    while (first < netplay->frame && ran_with_these_inputs(netplay, first))
+    /* A call that failed may have left verified frames to be run again. */
+    quern_result result = run_again(netplay, jobs, netplay->verified);
+    while (first < end && ran_with_these_inputs(netplay, first))
         first++;
-    if (first < netplay->frame) result = rerun(netplay, jobs, first);
+    if (first < end && result == QUERN_OK) {
+        result = go_back(netplay, jobs, first);
+        netplay->counts.rollback_count += result == QUERN_OK;
+        if (result == QUERN_OK) result = run_again(netplay, jobs, end);
+    }
     if (result == QUERN_OK) netplay->verified = confirmed < netplay->frame ? confirmed : netplay->frame;
     return result;
 }
 
 /* ------------------------------------------------------------------------------------------ transfer */
 
-void quern__netplay_end_transfer(quern_netplay *netplay)
-{
-    quern_byte_buffer_release(&netplay->transfer.bytes);
-    netplay->transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
-}
-
 quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs, quern_byte_buffer *bytes)
 {
     const quern_save_def def = {.schedules = {netplay->def.schedule}};
     const uint32_t present = netplay->frame, frame = netplay->verified;
     quern_result result = QUERN_OK;
-    if (frame < present) result = quern_history_restore(netplay->history, frame, jobs);
+    if (frame < present) result = go_back(netplay, jobs, frame);
     if (result != QUERN_OK) return result;
     bytes->allocator = netplay->allocator;
     result = quern_world_save(netplay->def.world, quern_sink_bytes(bytes), &def);
@@ -167,11 +193,11 @@ quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs,
                             "quern_netplay_advance: the world has %zu bytes: at most 4 GiB can be sent to "
                             "a machine that joins or watches",
                             bytes->size_bytes);
-    const quern_result again = frame < present ? rerun(netplay, jobs, frame) : QUERN_OK;
+    const quern_result again = run_again(netplay, jobs, present);
     return result != QUERN_OK ? result : again;
 }
 
-static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player)
+static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, bool has_list)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
     const quern_result result = quern__netplay_save_world(netplay, jobs, &transfer->bytes);
@@ -183,12 +209,13 @@ static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uin
     transfer->life = netplay->players[player].life;
     transfer->id = netplay->sequence;
     transfer->frame = netplay->verified;
-    transfer->total_bytes = (uint32_t)transfer->bytes.size_bytes;
+    if (has_list) quern__netplay_list_chunks(netplay, &transfer->bytes, transfer->id, &transfer->list);
+    transfer->total_bytes = (uint32_t)(transfer->list.size_bytes + transfer->bytes.size_bytes);
     return QUERN_OK;
 }
 
-quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
-                                  uint32_t first_missing, const uint8_t *arrived)
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player,
+                                  const quern__netplay_request *request)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
     if (quern__netplay_find_leader(netplay) != netplay->def.player) return QUERN_OK;
@@ -203,79 +230,13 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
             if (member->dropped_from != QUERN__NETPLAY_NEVER && netplay->verified < member->dropped_from)
                 return QUERN_OK;
         }
-        return begin_transfer(netplay, jobs, player);
+        return begin_transfer(netplay, jobs, player, request->has_earlier);
     }
-    if (transfer->player != player || (id != transfer->id && id != 0)) return QUERN_OK;
+    if (transfer->player != player || (request->id != transfer->id && request->id != 0)) return QUERN_OK;
     /* Less may have arrived than before: a machine that hears nothing for too long gives up the chunks that it has. */
-    transfer->first_missing = id != 0 ? first_missing : 0;
-    memcpy(transfer->arrived, arrived, sizeof transfer->arrived);
+    transfer->first_missing = request->id != 0 ? request->first_missing : 0;
+    memcpy(transfer->arrived, request->arrived, sizeof transfer->arrived);
     transfer->is_loaded = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
-    return QUERN_OK;
-}
-
-/* Makes room for the chunks up to one of the window. Memory grows with what has arrived: the announced size is not to
- * be trusted. */
-static quern_result reserve_chunks(quern_netplay *netplay, uint32_t number)
-{
-    static const char zeros[QUERN__NETPLAY_CHUNK] = {0};
-    quern__netplay_transfer *transfer = &netplay->transfer;
-    const quern_sink sink = quern_sink_bytes(&transfer->bytes);
-    const uint64_t end = ((uint64_t)number + 1) * QUERN__NETPLAY_CHUNK;
-    transfer->bytes.allocator = netplay->allocator;
-    while (transfer->bytes.size_bytes < end && transfer->bytes.size_bytes < transfer->total_bytes)
-        if (!sink.write(sink.user_data, zeros, sizeof zeros))
-            return quern_error_set(
-                QUERN_ERROR_OUT_OF_MEMORY,
-                "quern_netplay_advance: no memory for the next part of a world, of which "
-                "%u of %u chunks have arrived: free memory, and call again",
-                transfer->first_missing, (transfer->total_bytes - 1) / QUERN__NETPLAY_CHUNK + 1);
-    return QUERN_OK;
-}
-
-quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
-                                        bool *out_whole)
-{
-    quern__netplay_transfer *transfer = &netplay->transfer;
-    const uint32_t number = chunk->offset / QUERN__NETPLAY_CHUNK;
-    *out_whole = false;
-    if (chunk->total_bytes == 0) return QUERN_OK;
-    if (transfer->player != QUERN__NETPLAY_NEVER) {
-        /* Another player does not end the transfer, and its sender does so only with a newer one. */
-        if (chunk->sender != transfer->sender || chunk->id < transfer->id ||
-            (chunk->id == transfer->id &&
-             (chunk->total_bytes != transfer->total_bytes || chunk->frame != transfer->frame)))
-            return QUERN_OK;
-        if (chunk->id > transfer->id) quern__netplay_end_transfer(netplay);
-    }
-    if (transfer->player == QUERN__NETPLAY_NEVER)
-        *transfer = (quern__netplay_transfer){.player = netplay->def.player,
-                                              .sender = chunk->sender,
-                                              .id = chunk->id,
-                                              .frame = chunk->frame,
-                                              .total_bytes = chunk->total_bytes};
-    transfer->heard_ns = netplay->progressed_ns = netplay->now_ns;
-    const uint32_t left = chunk->offset < chunk->total_bytes ? chunk->total_bytes - chunk->offset : 0;
-    const uint32_t expected = left < QUERN__NETPLAY_CHUNK ? left : QUERN__NETPLAY_CHUNK;
-    const uint32_t at = number - transfer->first_missing;
-    if (chunk->offset % QUERN__NETPLAY_CHUNK == 0 && expected > 0 && chunk->size_bytes == expected &&
-        number >= transfer->first_missing && at < QUERN__NETPLAY_CHUNK_WINDOW) {
-        const quern_result result = reserve_chunks(netplay, number);
-        if (result != QUERN_OK) return result;
-        memcpy((char *)transfer->bytes.bytes + chunk->offset, chunk->bytes, chunk->size_bytes);
-        transfer->arrived[at / 8] |= (uint8_t)(1u << at % 8);
-    }
-    uint32_t done = 0;
-    while (done < QUERN__NETPLAY_CHUNK_WINDOW && (transfer->arrived[done / 8] >> done % 8 & 1) != 0)
-        done++;
-    transfer->first_missing += done;
-    for (uint32_t i = 0; i < QUERN__NETPLAY_CHUNK_WINDOW && done > 0; i++) {
-        const uint32_t from = i + done;
-        const bool has_arrived =
-            from < QUERN__NETPLAY_CHUNK_WINDOW && (transfer->arrived[from / 8] >> from % 8 & 1) != 0;
-        transfer->arrived[i / 8] &= (uint8_t) ~(1u << i % 8);
-        transfer->arrived[i / 8] |= (uint8_t)(has_arrived << i % 8);
-    }
-    *out_whole = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
     return QUERN_OK;
 }
 
@@ -288,8 +249,16 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     if (!netplay->counts.is_joining) return QUERN_OK;
     quern_result result = quern__netplay_store_chunk(netplay, chunk, &is_whole);
     if (result != QUERN_OK || !is_whole) return result;
+    const uint32_t list_bytes = quern__netplay_list_bytes(transfer);
+    const char *archive = (const char *)transfer->bytes.bytes + list_bytes;
     result = quern_world_load(netplay->def.world,
-                              quern_source_bytes(transfer->bytes.bytes, transfer->total_bytes), &def, NULL);
+                              quern_source_bytes(archive, transfer->total_bytes - list_bytes), &def, NULL);
+    if (result != QUERN_OK && result != QUERN_ERROR_OUT_OF_MEMORY && transfer->reused_count > 0) {
+        /* A part of the earlier world may have the hash of another one: ask for all of it. */
+        netplay->def.earlier_world = NULL;
+        quern__netplay_end_transfer(netplay);
+        return QUERN_OK;
+    }
     if (result != QUERN_OK && result != QUERN_ERROR_OUT_OF_MEMORY) {
         netplay->end = QUERN__NETPLAY_DAMAGED;
         return QUERN_OK;
@@ -300,6 +269,9 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         netplay->players[i].known_end = transfer->frame;
     netplay->counts.is_joining = false;
+    netplay->counts.loaded_bytes = transfer->total_bytes - list_bytes;
+    netplay->counts.reused_bytes = (uint64_t)transfer->reused_count * QUERN__NETPLAY_CHUNK;
+    netplay->def.earlier_world = NULL; /* the program may release it */
     netplay->loaded_ns = netplay->now_ns;
     quern__netplay_log_begin(netplay);
     if (netplay->def.spectates) quern__netplay_end_transfer(netplay);
@@ -370,13 +342,6 @@ static void give_up(quern_netplay *netplay)
     report->is_complete = true;
 }
 
-static quern_result restore(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame)
-{
-    const quern_result result = quern_history_restore(netplay->history, frame, jobs);
-    if (result == QUERN_OK) netplay->frame = frame;
-    return result;
-}
-
 /* -------------------------------------------------------------------------------------------- traces */
 
 /* Begins a report: the hashes of the world before `frame` differ from those of another player. `own_hash`: that of this
@@ -393,8 +358,8 @@ static void begin_report(quern_netplay *netplay, quern_jobs *jobs, uint32_t play
         divergence->wanted[i] = QUERN__NETPLAY_NEVER;
     const uint32_t interval = netplay->def.hash_interval;
     quern__netplay_trace *trace = &divergence->own;
-    trace->first = frame >= interval ? frame - interval : 0;
-    quern_result result = restore(netplay, jobs, trace->first);
+    trace->first = frame >= netplay->loaded_frame + interval ? frame - interval : netplay->loaded_frame;
+    quern_result result = go_back(netplay, jobs, trace->first);
     while (result == QUERN_OK && netplay->frame < frame) {
         trace->hashes[trace->count++] = quern_world_hash(netplay->def.world);
         result = run_frame(netplay, jobs);
@@ -424,7 +389,7 @@ static quern_result record_frame(quern_netplay *netplay, quern_jobs *jobs)
                                            .detail = QUERN_REPLAY_ENTITIES};
     quern_replay_recorder *recorder;
     divergence->recording.allocator = netplay->allocator;
-    quern_result result = restore(netplay, jobs, divergence->start);
+    quern_result result = go_back(netplay, jobs, divergence->start);
     if (result == QUERN_OK)
         result = quern_replay_recorder_create(netplay->def.schedule,
                                               quern_sink_bytes(&divergence->recording), &def, &recorder);
@@ -433,7 +398,7 @@ static quern_result record_frame(quern_netplay *netplay, quern_jobs *jobs)
     result = quern_replay_record(recorder, jobs, netplay->def.step_seconds);
     const quern_result finished = quern_replay_finish(recorder);
     if (result == QUERN_OK) result = finished;
-    return result == QUERN_OK ? restore(netplay, jobs, divergence->start) : result;
+    return result == QUERN_OK ? go_back(netplay, jobs, divergence->start) : result;
 }
 
 /* Finds the frame that differs, when the trace of the other machine has arrived. */
@@ -459,7 +424,7 @@ static void compare_traces(quern_netplay *netplay, quern_jobs *jobs)
             own->hashes[own->count - 1] != divergence->own_hash ? ", on this machine"
                                                                 : ", on the other machine");
         report->is_complete = true;
-        if (restore(netplay, jobs, own->first) != QUERN_OK) give_up(netplay);
+        if (go_back(netplay, jobs, own->first) != QUERN_OK) give_up(netplay);
         return;
     }
     divergence->start = i > 0 ? own->first + i - 1 : own->first;
@@ -506,7 +471,7 @@ static void compare_recordings(quern_netplay *netplay, quern_jobs *jobs)
         describe(netplay);
     else
         give_up(netplay);
-    if (restore(netplay, jobs, divergence->start) != QUERN_OK) give_up(netplay);
+    if (go_back(netplay, jobs, divergence->start) != QUERN_OK) give_up(netplay);
 }
 
 /* -------------------------------------------------------------------------------------------- hashes */
@@ -605,7 +570,7 @@ static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs, boo
 
 /* ----------------------------------------------------------------------------------------- creating */
 
-enum { FIRST_LIFE = 1 };
+enum { FIRST_LIFE = 1, DEFAULT_HASH_INTERVAL = 30 };
 
 static quern_result fail_range(const char *name, uint32_t value, uint32_t least, uint32_t most)
 {
@@ -640,6 +605,8 @@ static quern_result check_numbers(const quern_netplay_def *def)
                           QUERN_MAX_NETPLAY_DELAY);
     if (def->max_rollback > QUERN_MAX_NETPLAY_ROLLBACK)
         return fail_range("max_rollback", def->max_rollback, 0, QUERN_MAX_NETPLAY_ROLLBACK);
+    if (def->save_interval > QUERN_MAX_NETPLAY_SAVE_INTERVAL)
+        return fail_range("save_interval", def->save_interval, 0, QUERN_MAX_NETPLAY_SAVE_INTERVAL);
     if (def->reports && def->hash_interval > QUERN_MAX_NETPLAY_REPORT)
         return fail_range("hash_interval with reports", def->hash_interval, 0, QUERN_MAX_NETPLAY_REPORT);
     if (!isfinite(def->step_seconds) || def->step_seconds <= 0)
@@ -673,6 +640,16 @@ static quern_result check_def(const quern_netplay_def *def)
                                "quern_netplay_create: a machine that spectates has %s: leave it out; a "
                                "spectator has no player, and no spectators of its own",
                                def->joins ? "joins" : "a spectator_count");
+    const uint32_t interval = def->hash_interval != 0 ? def->hash_interval : DEFAULT_HASH_INTERVAL;
+    const uint32_t window =
+        def->spectator_window != 0 ? def->spectator_window : QUERN__NETPLAY_SPECTATOR_WINDOW;
+    if (def->spectator_count > 0 && interval >= window)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_netplay_create: hash_interval is %u and spectator_window %u frames: make the window "
+            "longer "
+            "than the interval; spectators would see nothing while another machine has no spectator_count",
+            interval, window);
     if (!def->joins && !def->spectates && (def->absent >> def->player & 1) != 0)
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -693,7 +670,8 @@ static void init(quern_netplay *netplay, const quern_netplay_def *def)
     netplay->def = *def;
     if (netplay->def.max_rollback == 0) netplay->def.max_rollback = 8;
     if (netplay->def.max_input_delay == 0) netplay->def.max_input_delay = def->input_delay;
-    if (netplay->def.hash_interval == 0) netplay->def.hash_interval = 30;
+    if (netplay->def.hash_interval == 0) netplay->def.hash_interval = DEFAULT_HASH_INTERVAL;
+    if (netplay->def.save_interval == 0) netplay->def.save_interval = 1;
     netplay->transfer.player = QUERN__NETPLAY_NEVER;
     netplay->clock_ns = def->transport.now(def->transport.user_data);
     netplay->now_ns = netplay->progressed_ns = 1; /* 0 stands for no time */
@@ -743,9 +721,13 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     /* A machine goes back to `verified` at most, which is within the frames that the rings hold (netplay_internal.h).
      * Hashes of a frame are compared at most as many frames later, and a report goes back to the hash before. */
     const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
+    const uint32_t frame_count =
+        2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count;
+    const uint32_t interval = netplay->def.save_interval;
     const quern_history_def history = {
         .schedules = {def->schedule},
-        .frame_count = 2 * (netplay->def.max_rollback + netplay->def.max_input_delay) + 4 + report_count,
+        /* with the one before these frames, and the first one of this machine */
+        .frame_count = interval == 1 ? frame_count : frame_count / interval + 3,
         .allocator = def->allocator};
     if (result == QUERN_OK) result = quern_history_create(def->world, &history, &netplay->history);
     if (result != QUERN_OK) {

@@ -60,16 +60,17 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_NETPLAY_PLAYERS     8  /**< Maximum number of players. */
-#define QUERN_MAX_NETPLAY_ROLLBACK    32 /**< Maximum number of frames that are run again. */
-#define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
-#define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
-#define QUERN_MAX_NETPLAY_REPORT      64 /**< Maximum of hash_interval with reports. */
-#define QUERN_MAX_NETPLAY_SPECTATORS  8  /**< Maximum number of spectators of one machine. */
-#define QUERN_NETPLAY_SPECTATOR       8 /**< What the transport and events call spectator 0 of a machine. */
-#define QUERN_MAX_NETPLAY_KEPT_FRAMES 65536 /**< Maximum of spectator_delay, and of spectator_window. */
-#define QUERN_NETPLAY_EVENTS          64    /**< Number of events that are kept until they are read. */
-#define QUERN_NETPLAY_KEY_BYTES       16    /**< Size of a key. */
+#define QUERN_MAX_NETPLAY_PLAYERS       8  /**< Maximum number of players. */
+#define QUERN_MAX_NETPLAY_ROLLBACK      32 /**< Maximum number of frames that are run again. */
+#define QUERN_MAX_NETPLAY_SAVE_INTERVAL 32 /**< Maximum of save_interval. */
+#define QUERN_MAX_NETPLAY_DELAY         32 /**< Maximum input delay in frames. */
+#define QUERN_MAX_NETPLAY_INPUT_BYTES   64 /**< Maximum size of an input. */
+#define QUERN_MAX_NETPLAY_REPORT        64 /**< Maximum of hash_interval with reports. */
+#define QUERN_MAX_NETPLAY_SPECTATORS    8  /**< Maximum number of spectators of one machine. */
+#define QUERN_NETPLAY_SPECTATOR         8 /**< What the transport and events call spectator 0 of a machine. */
+#define QUERN_MAX_NETPLAY_KEPT_FRAMES   65536 /**< Maximum of spectator_delay, and of spectator_window. */
+#define QUERN_NETPLAY_EVENTS            64    /**< Number of events that are kept until they are read. */
+#define QUERN_NETPLAY_KEY_BYTES         16    /**< Size of a key. */
 #define QUERN_NETPLAY_PACKET_BYTES \
     1200 /**< Maximum size of a packet: it fits the payload of one UDP datagram. */
 
@@ -89,8 +90,8 @@ typedef struct quern_netplay_transport {
     void *user_data; /**< Passed to all three. */
 } quern_netplay_transport;
 
-/** Definition of one end of a session. All machines must give the same values, except for player, joins, those of spectators,
- * predict, loaded, transport and allocator. */
+/** Definition of one end of a session. All machines must give the same values, except for player, joins, save_interval, those of
+ * spectators, predict, loaded, earlier_world, transport and allocator. */
 typedef struct quern_netplay_def {
     quern_world *world QUERN__ZERO;       /**< The world. Required. It must have no history. */
     quern_schedule *schedule QUERN__ZERO; /**< Schedule of the world that runs frames. Required. */
@@ -110,19 +111,29 @@ typedef struct quern_netplay_def {
     uint32_t max_input_delay QUERN__ZERO;
     /** Maximum number of frames to run ahead of the known inputs; 0 means 8. A machine waits rather than going on. */
     uint32_t max_rollback QUERN__ZERO;
+    /** Frames from one saved frame to the next; 0 means 1: each frame is saved. With n, the machine saves a world every n-th
+     * frame only, and keeps an n-th of the memory for them. When it goes back, it runs up to n - 1 more frames again. May differ
+     * between machines. At most QUERN_MAX_NETPLAY_SAVE_INTERVAL. */
+    uint32_t save_interval QUERN__ZERO;
     uint32_t hash_interval QUERN__ZERO; /**< Frames from one compared hash to the next; 0 means 30. */
     double timeout_seconds QUERN__ZERO; /**< Silence after which a player is dropped; 0 means never. */
     /** Number that the packets of this session have in common, so that those of another one are ignored. */
     uint64_t session QUERN__ZERO;
     uint32_t absent QUERN__ZERO; /**< Players that are absent at first and may join: bit i for player i. */
     bool joins QUERN__ZERO;      /**< Whether this machine joins a running session. */
+    /** With joins or spectates: an archive of the world that this machine had before (quern_world_save with the schedule, not
+     * compressed), for example from when it was dropped, or of a file that the game writes now and then. Parts of it that
+     * the world of the others still has are not sent. It need not be of a certain frame: the world that arrives is the same
+     * without it. It must stay valid until is_joining of quern_netplay_status is false. NULL: all of the world is sent. */
+    const void *earlier_world QUERN__ZERO;
+    size_t earlier_world_bytes QUERN__ZERO; /**< Size of earlier_world. */
     /** Whether machines whose worlds differ find out where. Costs no time before that, and memory: the history has about
      * hash_interval more frames. hash_interval is at most QUERN_MAX_NETPLAY_REPORT then. */
     bool reports QUERN__ZERO;
     /** Number of spectators that may watch this machine; 0: none may. Spectators see a frame when all players have confirmed it:
      * give all machines of a session a count if one has spectators. A machine without one tells the others only once per
-     * hash_interval which frames it has confirmed, so that spectators see frames in bursts, and
-     * none if hash_interval is spectator_window or more. */
+     * hash_interval which frames it has confirmed, so that spectators see frames in bursts;
+     * hash_interval must be less than spectator_window. */
     uint32_t spectator_count QUERN__ZERO;
     /** Frames by which spectators see what happens later, at least. No packet tells them more. */
     uint32_t spectator_delay QUERN__ZERO;
@@ -165,6 +176,8 @@ typedef struct quern_netplay_status {
     uint64_t sent_bytes;      /**< Bytes of all packets that were sent, without headers of the transport. */
     uint64_t received_bytes;  /**< Bytes of all packets that were received and accepted. */
     uint64_t ignored_count;   /**< Packets that were damaged, or of another session. */
+    uint64_t loaded_bytes;    /**< Size of the world that this machine has loaded; 0: it has loaded none. */
+    uint64_t reused_bytes;    /**< Bytes of the loaded world that came from earlier_world. */
     uint32_t present; /**< Players that take part: bit i for player i. 0 on the machine of a spectator. */
     bool is_joining;  /**< Whether this machine still waits for the world. */
     uint32_t spectators; /**< Spectators that watch this machine: bit i for spectator i. */
@@ -191,7 +204,8 @@ typedef struct quern_netplay_player_status {
     uint64_t received_packets; /**< Packets from the player that were accepted. */
     int32_t
         frames_ahead; /**< Frames by which this machine was ahead of the player's, when it was last heard. */
-    uint32_t unacknowledged_frames; /**< Inputs of this machine that the player's has not acknowledged. */
+    uint32_t
+        unacknowledged_frames; /**< Inputs of this machine that the player's has not acknowledged; 0 if the player takes no part. */
     float
         progress; /**< Share of the world that has arrived, while the player, or this machine, joins; otherwise 0. */
 } quern_netplay_player_status;

@@ -29,16 +29,17 @@
 #include <quern/archive.h>
 
 enum {
-    QUERN__NETPLAY_VERSION = 4,  /* of the protocol */
+    QUERN__NETPLAY_VERSION = 5,  /* of the protocol */
     QUERN__NETPLAY_WINDOW = 256, /* frames in each ring; a power of two */
     QUERN__NETPLAY_HASHES = 8,   /* hashes that are kept */
     QUERN__NETPLAY_CHUNK = 1024, /* bytes of the world in one packet */
     QUERN__NETPLAY_CHUNKS_PER_CALL = 16,
     QUERN__NETPLAY_CHUNK_WINDOW =
-        256, /* chunks that may arrive in any order, from the first missing one on */
+        1024, /* chunks that may arrive in any order, from the first missing one on */
     QUERN__NETPLAY_FORKS = 6,
     QUERN__NETPLAY_MARKS = 8,      /* sequence numbers by time, eight in a timeout */
     QUERN__NETPLAY_ARRIVED = 1024, /* frames whose inputs a spectator may have got before it runs them */
+    QUERN__NETPLAY_SPECTATOR_WINDOW = 4096, /* frames, if the definition has none */
     QUERN__NETPLAY_NEVER = INT32_MAX
 };
 
@@ -46,8 +47,8 @@ enum {
 typedef struct quern__netplay_hash {
     uint32_t frame; /* QUERN__NETPLAY_NEVER: none */
     uint64_t hash;
-    /* Hashes of the inputs of each player since the hash before the last one; 0: not known. They show that a player has sent different
-     * inputs to two machines. */
+    /* Hashes of the last inputs of each player (note_hash); 0: not known. They show that a player has sent different inputs to
+     * two machines. */
     uint32_t inputs[QUERN_MAX_NETPLAY_PLAYERS];
 } quern__netplay_hash;
 
@@ -155,12 +156,29 @@ typedef struct quern__netplay_transfer {
     uint32_t next; /* sender: next chunk to send */
     quern_byte_buffer
         bytes; /* sender: the archive; joining machine: the chunks that have arrived, each in its place */
+    /* What the joining machine has of an earlier world (netplay_transfer.c). */
+    bool has_list;          /* joining machine: whether the first chunks are hashes of the others */
+    quern_byte_buffer list; /* sender: these hashes; empty: none are sent */
+    bool has_used_list;
+    uint32_t *
+        places; /* joining machine: by chunk of the archive, the word at which the earlier world has it, plus 1 */
+    uint32_t place_count;
+    uint32_t reused_count; /* chunks that were taken from the earlier world */
 } quern__netplay_transfer;
+
+/* A request of a machine that joins or watches. */
+typedef struct quern__netplay_request {
+    bool has_earlier;                                 /* whether it has an earlier world */
+    uint32_t id;                                      /* of the transfer that it receives; 0: none */
+    uint32_t first_missing;                           /* chunk */
+    uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8]; /* as in a transfer */
+} quern__netplay_request;
 
 /* A part of the world or of a recording, in a packet. */
 typedef struct quern__netplay_chunk {
     uint32_t sender;
     uint32_t id, frame, total_bytes; /* of the whole */
+    bool has_list;
     uint32_t offset, size_bytes;
     const unsigned char *bytes;
 } quern__netplay_chunk;
@@ -210,6 +228,7 @@ typedef struct quern__netplay_spectator {
     bool is_probed; /* whether it is to get a packet, so that it can show that it hears this machine */
     bool is_heard;  /* whether a fresh packet has arrived */
     bool has_world;
+    bool has_earlier;                                 /* whether it has an earlier world */
     uint32_t id;                                      /* of the world that it loads; 0: none yet */
     uint32_t first_missing, next_chunk;               /* of that world */
     uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8]; /* of that world, as in a transfer */
@@ -224,6 +243,7 @@ typedef struct quern__netplay_stands {
     /* of a machine that is watched */
     quern__netplay_spectator spectators[QUERN_MAX_NETPLAY_SPECTATORS];
     quern_byte_buffer world; /* an archive that spectators load; empty: none asks for it */
+    quern_byte_buffer list;  /* hashes of its chunks, as in a transfer */
     uint32_t world_id, world_frame;
     uint32_t ended_calls;   /* frames of the delay that have passed since the last frame of the session */
     uint32_t refused_calls; /* calls for which no further world is saved */
@@ -338,25 +358,33 @@ void quern__netplay_lead(quern_netplay *netplay);
 /* Saves the world at the last frame that will not change, `verified`, and returns to the present. */
 quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs, quern_byte_buffer *bytes);
 
-/* The leader's side: answers a request for the world, of a transfer with an id (0: none yet). Requests of other players
- * than that of the transfer wait. */
-quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t id,
-                                  uint32_t first_missing, const uint8_t *arrived);
-
-/* Ends the transfer, if there is one. */
-void quern__netplay_end_transfer(quern_netplay *netplay);
+/* The leader's side: answers a request for the world. Requests of other players than that of the transfer wait. */
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player,
+                                  const quern__netplay_request *request);
 
 /* The joining machine's side: stores a chunk, and loads the world when the last one has arrived. */
 quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
                                        const quern__netplay_chunk *chunk);
 
+/* Takes the hashes of another machine, and the number of the first chunk that it lacks of this machine's recording. */
+void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
+                               uint32_t start, uint32_t first_missing);
+
+/* ------------------------------------------------------------------------------- netplay_transfer.c */
+
+/* Ends the transfer, if there is one. */
+void quern__netplay_end_transfer(quern_netplay *netplay);
+
 /* Stores a chunk in its place. Sets *out_whole if it was the last one. */
 quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
                                         bool *out_whole);
 
-/* Takes the hashes of another machine, and the number of the first chunk that it lacks of this machine's recording. */
-void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
-                               uint32_t start, uint32_t first_missing);
+/* Stores hashes of the chunks of an archive in the list; none if there is no memory for them. */
+void quern__netplay_list_chunks(const quern_netplay *netplay, const quern_byte_buffer *archive, uint32_t id,
+                                quern_byte_buffer *out_list);
+
+/* Returns the size of the list before the archive; 0 if there is none. */
+uint32_t quern__netplay_list_bytes(const quern__netplay_transfer *transfer);
 
 /* ------------------------------------------------------------------------------ netplay_spectate.c */
 

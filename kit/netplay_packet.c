@@ -16,12 +16,13 @@
  *            its inputs; runs of inputs
  *   a run    v32 player, plus 8 times the count of inputs; s32 number of frames by which it begins before the next
  *            frame of the sender; the inputs (put_run)
- *   JOIN     u32 id of the transfer (0: none), u32 first chunk that is missing, 32 bytes with a bit for each chunk that has
- *            arrived from that one on
- *   WATCH    of a spectator: u8 flags; if it has the world, v32 first frame whose inputs it lacks; otherwise as JOIN
+ *   JOIN     u8 flags, u32 id of the transfer (0: none), u32 first chunk that is missing, u8 count of bytes with a bit for
+ *            each chunk from that one on that has arrived, and these bytes
+ *   WATCH    of a spectator: u8 flags; if it has the world, v32 first frame whose inputs it lacks; otherwise what follows
+ *            the flags of JOIN
  *   WATCHED  to a spectator: u8 flags; v32 first frame and v32 count of rows; if one is sent, v32 frame of a hash, u64
  *            hash; the rows: inputs of all players of a frame, one after the other, as one input of a run
- *   CHUNKS   u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
+ *   CHUNKS   u8 flags, u32 id of the transfer, u32 frame, u32 total bytes, u32 offset, bytes
  *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is
  *            arriving (NEVER: none), u32 first chunk that is missing
  *   CHANGE   u32 id of the table, u8 step, u32 ballot; PROMISE: u32 verified, per player u32 first frame whose input is not
@@ -61,6 +62,8 @@ enum {
     FLAGS = FLAG_TABLE | FLAG_CHANGING | FLAG_SUSPECTS | FLAG_HASH | FLAG_GAP | FLAG_VERIFIED,
     WATCH_HAS_WORLD = 1, /* of WATCH */
     WATCH_GAP = 2,       /* of WATCH: inputs have arrived, and earlier ones have not */
+    JOIN_EARLIER = 4,    /* of JOIN and WATCH: the sender has an earlier world */
+    CHUNKS_LIST = 1,     /* of CHUNKS: the first ones are hashes of the others */
     WATCHED_HASH = 1,    /* of WATCHED: a hash follows */
     WATCHED_GONE = 2,    /* of WATCHED: the sender does not keep the inputs any more */
     ROW_BYTES = QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES, /* at most */
@@ -394,16 +397,28 @@ static void send_frames(quern_netplay *netplay, uint32_t receiver)
     send_packet(netplay, &out, receiver);
 }
 
-static void send_join(quern_netplay *netplay)
+/* Writes which chunks this machine has of the world that the receiver sends. */
+static void put_request(const quern_netplay *netplay, packet *out, uint32_t receiver)
 {
     const quern__netplay_transfer *transfer = &netplay->transfer;
+    const bool sends = transfer->player != QUERN__NETPLAY_NEVER && transfer->sender == receiver;
+    uint32_t count = sends ? sizeof transfer->arrived : 0;
+    while (count > 0 && transfer->arrived[count - 1] == 0)
+        count--;
+    put(out, sends ? transfer->id : 0, 4);
+    put(out, sends ? transfer->first_missing : 0, 4);
+    put(out, count, 1);
+    put_bytes(out, transfer->arrived, count);
+}
+
+static void send_join(quern_netplay *netplay)
+{
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         packet out;
         if (i == netplay->def.player) continue;
         begin_packet(netplay, &out, PACKET_JOIN, i);
-        put(&out, transfer->player == QUERN__NETPLAY_NEVER || transfer->sender != i ? 0 : transfer->id, 4);
-        put(&out, transfer->first_missing, 4);
-        put_bytes(&out, transfer->arrived, sizeof transfer->arrived);
+        put(&out, netplay->def.earlier_world != NULL ? JOIN_EARLIER : 0, 1);
+        put_request(netplay, &out, i);
         send_packet(netplay, &out, i);
     }
 }
@@ -431,6 +446,7 @@ void quern__netplay_send_change(quern_netplay *netplay, uint32_t player, quern__
 /* A world or a recording on its way to a player. */
 typedef struct chunk_source {
     uint32_t id, frame;
+    const quern_byte_buffer *list; /* chunks before those of `bytes`; NULL: none */
     const quern_byte_buffer *bytes;
     uint32_t first_missing;
     const uint8_t *arrived; /* bits of chunks from first_missing on; NULL: none is known to have arrived */
@@ -442,7 +458,8 @@ typedef struct chunk_source {
 static void send_chunks(quern_netplay *netplay, uint32_t player, const chunk_source *source)
 {
     const uint32_t first = source->first_missing;
-    const uint64_t size_bytes = source->bytes->size_bytes;
+    const uint64_t list_bytes = source->list != NULL ? source->list->size_bytes : 0;
+    const uint64_t size_bytes = list_bytes + source->bytes->size_bytes;
     const uint64_t chunk_count = (size_bytes + QUERN__NETPLAY_CHUNK - 1) / QUERN__NETPLAY_CHUNK;
     if (first >= chunk_count) return;
     const uint32_t window = chunk_count - first < QUERN__NETPLAY_CHUNK_WINDOW
@@ -455,13 +472,16 @@ static void send_chunks(quern_netplay *netplay, uint32_t player, const chunk_sou
         const uint64_t offset = (uint64_t)number * QUERN__NETPLAY_CHUNK, left = size_bytes - offset;
         packet out;
         if (source->arrived != NULL && (source->arrived[at / 8] >> at % 8 & 1) != 0) continue;
+        const char *bytes = offset < list_bytes
+                                ? (const char *)source->list->bytes + offset
+                                : (const char *)source->bytes->bytes + (offset - list_bytes);
         begin_packet(netplay, &out, PACKET_CHUNKS, player);
+        put(&out, list_bytes > 0 ? CHUNKS_LIST : 0, 1);
         put(&out, source->id, 4);
         put(&out, source->frame, 4);
         put(&out, size_bytes, 4);
         put(&out, offset, 4);
-        put_bytes(&out, (const char *)source->bytes->bytes + offset,
-                  left < QUERN__NETPLAY_CHUNK ? (uint32_t)left : QUERN__NETPLAY_CHUNK);
+        put_bytes(&out, bytes, left < QUERN__NETPLAY_CHUNK ? (uint32_t)left : QUERN__NETPLAY_CHUNK);
         send_packet(netplay, &out, player);
         sent++;
     }
@@ -556,6 +576,7 @@ static void send_to_spectators(quern_netplay *netplay)
         send_chunks(netplay, QUERN_NETPLAY_SPECTATOR + i,
                     &(chunk_source){.id = stands->world_id,
                                     .frame = stands->world_frame,
+                                    .list = &stands->list,
                                     .bytes = &stands->world,
                                     .first_missing = spectator->first_missing,
                                     .arrived = spectator->arrived,
@@ -567,14 +588,11 @@ static void send_to_spectators(quern_netplay *netplay)
 static void send_watch(quern_netplay *netplay)
 {
     const quern__netplay_stands *stands = &netplay->stands;
-    const quern__netplay_transfer *transfer = &netplay->transfer;
     packet out;
     begin_packet(netplay, &out, PACKET_WATCH, stands->watched);
     if (netplay->counts.is_joining) {
-        put(&out, 0, 1);
-        put(&out, transfer->player == QUERN__NETPLAY_NEVER ? 0 : transfer->id, 4);
-        put(&out, transfer->first_missing, 4);
-        put_bytes(&out, transfer->arrived, sizeof transfer->arrived);
+        put(&out, netplay->def.earlier_world != NULL ? JOIN_EARLIER : 0, 1);
+        put_request(netplay, &out, stands->watched);
     } else {
         put(&out, (uint32_t)WATCH_HAS_WORLD | (uint32_t)(stands->has_gap ? WATCH_GAP : 0), 1);
         put_v32(&out, stands->log.end);
@@ -598,6 +616,7 @@ void quern__netplay_send(quern_netplay *netplay)
         send_chunks(netplay, transfer->player,
                     &(chunk_source){.id = transfer->id,
                                     .frame = transfer->frame,
+                                    .list = &transfer->list,
                                     .bytes = &transfer->bytes,
                                     .first_missing = transfer->first_missing,
                                     .arrived = transfer->arrived,
@@ -821,10 +840,24 @@ static void read_change(quern_netplay *netplay, packet *in, uint32_t sender)
     }
 }
 
+/* Reads what put_request has written. Returns whether it is whole. */
+static bool read_request(packet *in, bool has_earlier, quern__netplay_request *out_request)
+{
+    *out_request = (quern__netplay_request){.has_earlier = has_earlier};
+    out_request->id = (uint32_t)get(in, 4);
+    out_request->first_missing = (uint32_t)get(in, 4);
+    const uint32_t count = (uint32_t)get(in, 1);
+    if (count > sizeof out_request->arrived) return false;
+    for (uint32_t i = 0; i < count; i++)
+        out_request->arrived[i] = (uint8_t)get(in, 1);
+    return in->size <= in->end;
+}
+
 /* Returns whether the packet is whole. */
 static bool read_chunk(packet *in, uint32_t sender, quern__netplay_chunk *chunk)
 {
     *chunk = (quern__netplay_chunk){.sender = sender};
+    chunk->has_list = (get(in, 1) & CHUNKS_LIST) != 0;
     chunk->id = (uint32_t)get(in, 4);
     chunk->frame = (uint32_t)get(in, 4);
     chunk->total_bytes = (uint32_t)get(in, 4);
@@ -887,16 +920,14 @@ static void read_watch(quern_netplay *netplay, packet *in, uint32_t number, uint
         spectator->wanted = wanted;
         spectator->has_world = true;
     } else {
-        const uint32_t id = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
-        uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8];
-        for (uint32_t i = 0; i < sizeof arrived; i++)
-            arrived[i] = (uint8_t)get(in, 1);
-        if (in->size > in->end) return;
-        const bool is_loading = id != 0 && id == netplay->stands.world_id;
-        spectator->id = is_loading ? id : 0;
-        spectator->first_missing = is_loading ? first_missing : 0;
+        quern__netplay_request request;
+        if (!read_request(in, (flags & JOIN_EARLIER) != 0, &request)) return;
+        const bool is_loading = request.id != 0 && request.id == netplay->stands.world_id;
+        spectator->has_earlier = request.has_earlier;
+        spectator->id = is_loading ? request.id : 0;
+        spectator->first_missing = is_loading ? request.first_missing : 0;
         memset(spectator->arrived, 0, sizeof spectator->arrived);
-        if (is_loading) memcpy(spectator->arrived, arrived, sizeof arrived);
+        if (is_loading) memcpy(spectator->arrived, request.arrived, sizeof request.arrived);
         spectator->has_world = false;
     }
     spectator->is_heard = true;
@@ -1006,15 +1037,14 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
     if (kind == PACKET_FRAMES) {
         read_frames(netplay, in, sender, is_fresh, is_newest);
     } else if (kind == PACKET_JOIN) {
-        const uint32_t id = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
-        uint8_t arrived[QUERN__NETPLAY_CHUNK_WINDOW / 8];
-        for (uint32_t i = 0; i < sizeof arrived; i++)
-            arrived[i] = (uint8_t)get(in, 1);
-        if (in->size > in->end || !netplay->is_admitted || !is_newest) return QUERN_OK;
+        const uint32_t flags = (uint32_t)get(in, 1);
+        quern__netplay_request request;
+        if (!read_request(in, (flags & JOIN_EARLIER) != 0, &request) || !netplay->is_admitted || !is_newest)
+            return QUERN_OK;
         player->asked_ns = netplay->now_ns;
         if (!is_fresh || member->life == life) return QUERN_OK;
         player->is_dead = !quern__netplay_is_out(member);
-        return quern__netplay_serve(netplay, jobs, sender, id, first_missing, arrived);
+        return quern__netplay_serve(netplay, jobs, sender, &request);
     } else if (kind == PACKET_CHUNKS) {
         quern__netplay_chunk chunk;
         if (is_fresh && read_chunk(in, sender, &chunk))

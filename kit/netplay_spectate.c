@@ -20,7 +20,6 @@
 #include <string.h>
 
 enum {
-    DEFAULT_WINDOW = 4096,
     REFUSED_CALLS =
         60, /* calls after a world could not be saved, or was not wanted any more, until another one is saved */
     MOST_BEHIND = 8, /* frames beyond input_delay; a spectator farther behind runs several in a call */
@@ -46,7 +45,7 @@ quern_result quern__netplay_stands_open(quern_netplay *netplay)
     netplay->stands.watched = def->watches;
     netplay->stands.watched_ns = netplay->stands.fed_ns = netplay->now_ns;
     if (def->spectator_count == 0 && !def->spectates) return QUERN_OK;
-    if (def->spectator_window == 0) def->spectator_window = DEFAULT_WINDOW;
+    if (def->spectator_window == 0) def->spectator_window = QUERN__NETPLAY_SPECTATOR_WINDOW;
     const uint32_t least =
         def->spectates ? QUERN__NETPLAY_ARRIVED : def->spectator_delay + def->spectator_window;
     log->capacity = 1;
@@ -78,6 +77,7 @@ void quern__netplay_stands_close(quern_netplay *netplay)
         allocator->release(allocator->user_data, log->hashes, count_hashes(netplay) * sizeof *log->hashes,
                            _Alignof(uint64_t));
     quern_byte_buffer_release(&netplay->stands.world);
+    quern_byte_buffer_release(&netplay->stands.list);
 }
 
 void quern__netplay_log_begin(quern_netplay *netplay)
@@ -152,7 +152,7 @@ bool quern__netplay_may_send_world(const quern_netplay *netplay, const quern__ne
 quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs *jobs)
 {
     quern__netplay_stands *stands = &netplay->stands;
-    bool is_asked = false, is_loading = false;
+    bool is_asked = false, is_loading = false, has_earlier = false;
     if (netplay->def.spectator_count == 0) return QUERN_OK;
     while (stands->log.end < netplay->verified) {
         const uint32_t frame = stands->log.end;
@@ -169,6 +169,7 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
         const quern__netplay_spectator *spectator = &stands->spectators[i];
         if (!quern__netplay_is_watching(netplay, spectator) || spectator->has_world) continue;
         is_asked = true;
+        has_earlier = has_earlier || spectator->has_earlier;
         is_loading = is_loading || (stands->world_id != 0 && spectator->id == stands->world_id);
     }
     if (stands->refused_calls > 0) {
@@ -181,6 +182,7 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
     /* A spectator that asks and stops asking in turn could make the players save the world all the time. */
     if (stands->world.size_bytes > 0 && !is_asked) stands->refused_calls = REFUSED_CALLS;
     quern_byte_buffer_release(&stands->world);
+    quern_byte_buffer_release(&stands->list);
     stands->world_id = 0;
     if (!is_asked) return QUERN_OK;
     const quern_result result = quern__netplay_save_world(netplay, jobs, &stands->world);
@@ -191,6 +193,7 @@ quern_result quern__netplay_serve_spectators(quern_netplay *netplay, quern_jobs 
     }
     stands->world_id = netplay->sequence + 1;
     stands->world_frame = netplay->verified;
+    if (has_earlier) quern__netplay_list_chunks(netplay, &stands->world, stands->world_id, &stands->list);
     return QUERN_OK;
 }
 

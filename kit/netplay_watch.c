@@ -86,7 +86,8 @@ static void get_spectator_status(const quern_netplay *netplay, const quern__netp
                                  quern_netplay_player_status *out_status)
 {
     const uint32_t shown_end = quern__netplay_shown_end(netplay);
-    const double world_bytes = (double)netplay->stands.world.size_bytes;
+    const double world_bytes =
+        (double)netplay->stands.list.size_bytes + (double)netplay->stands.world.size_bytes;
     *out_status = (quern_netplay_player_status){
         .sent_bytes = spectator->sent_bytes,
         .received_bytes = spectator->received_bytes,
@@ -131,7 +132,7 @@ quern_result quern_netplay_get_player_status(const quern_netplay *netplay, uint3
     if (player == netplay->def.player) return QUERN_OK;
     const quern__netplay_link *link = &other->link;
     uint32_t own_end = 0, acknowledged = 0;
-    if (!netplay->def.spectates) {
+    if (!netplay->def.spectates && out_status->is_present) {
         own_end = netplay->players[netplay->def.player].known_end;
         acknowledged = other->acks[netplay->def.player];
     }

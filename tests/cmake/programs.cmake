@@ -90,10 +90,14 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   quern_add_program_test(keep_files keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_files.sh
                          $<TARGET_FILE:keep_headless>)
 endif()
-if(KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY AND NOT QUERN_SANITIZE STREQUAL "thread")
-  quern_add_program_test(keep_together keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_together.sh
-                         ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
-endif()
+foreach(transport enet udp)
+  if((transport STREQUAL "enet" AND KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY) OR (transport STREQUAL "udp" AND UNIX))
+    if(NOT QUERN_SANITIZE STREQUAL "thread")
+      quern_add_program_test(keep_together_${transport} keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_together.sh
+                             ${transport} ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
+    endif()
+  endif()
+endforeach()
 
 # Reloads what the compiler makes, step by step.
 quern_add_program_test(live quern_live_example $<TARGET_FILE:quern_live_example> --check)
@@ -112,6 +116,10 @@ endforeach()
 
 quern_add_program_test(lan quern_lan ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_lan.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_lan>)
+if(WIN32 AND TARGET quern_lan)
+  add_dependencies(quern_platform_tests quern_lan) # the sockets of Windows
+  set_property(TEST lan APPEND PROPERTY LABELS platform)
+endif()
 quern_add_program_test(server quern_server ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_server.sh ${quern_test_launcher}
                        $<TARGET_FILE:quern_server>)
 

@@ -22,8 +22,7 @@ LINK = re.compile(
 )
 
 # Figures that are settings, and sections that say why no command repeats them.
-SETTINGS = {("docs/inspector.md", "Rules"), ("docs/jobs.md", "Guarantees"), ("docs/netplay.md", "Netplay"),
-            ("docs/netplay.md", "Costs")}
+SETTINGS = {("docs/inspector.md", "Rules"), ("docs/jobs.md", "Guarantees"), ("docs/netplay.md", "Netplay")}
 NOT_KEPT = re.compile(r"no command repeats")
 
 

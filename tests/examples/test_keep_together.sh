@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# usage: test_keep_together.sh COMMAND...
+# usage: test_keep_together.sh TRANSPORT COMMAND...
 #
-# Games over the network, on the loopback interface: all machines end in the same world, over a bad network, with a
-# player that joins later, and after a player that vanishes.
+# Games over the network by a transport (enet or udp), on the loopback interface: all machines end in the same world, over a
+# bad network, with a player that joins later, after a player that vanishes, and with one that takes its place.
 
 set -eu
 
+transport=$1
+shift
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)/keep
 folder=$(mktemp -d)
 pids=
@@ -20,7 +22,7 @@ machine()
 {
     name=$1
     shift
-    "$@" --level "$here/small.json" --json >"$folder/$name" 2>&1 &
+    "$@" --level "$here/small.json" --transport "$transport" --json >"$folder/$name" 2>&1 &
     pids="$pids $!"
 }
 
@@ -80,4 +82,40 @@ kill -9 "${pids##* }"
 wait $wanted || { cat "$folder"/*; exit 1; }
 same host guest
 grep -q '"present": 7,' "$folder/host" && { echo "the player that vanished was not dropped"; exit 1; }
-exit 0
+
+# Another machine takes the place of a player that has vanished.
+port=$((port + 1))
+pids=
+machine host "$@" --host "$port" --players 3 --frames 1500 --pace 200 --seed 1 --timeout-ms 2000
+machine guest "$@" --join "127.0.0.1:$port" --pace 200 --seed 2
+wanted=$pids
+machine gone "$@" --join "127.0.0.1:$port" --pace 200 --seed 3
+begun gone
+kill -9 "${pids##* }"
+sleep 2
+machine late "$@" --join "127.0.0.1:$port" --pace 200 --seed 4
+wanted="$wanted ${pids##* }"
+# shellcheck disable=SC2086
+wait $wanted || { cat "$folder"/*; exit 1; }
+for name in host guest late; do
+    grep -q '"present": 7,' "$folder/$name" || { echo "the other machine did not take the place"; cat "$folder"/*; exit 1; }
+done
+[ "$(sed -n 's/.*"hash": "\([^"]*\)".*/\1/p' "$folder/host" "$folder/guest" "$folder/late" | sort -u | wc -l)" -eq 1 ] ||
+    { echo "the worlds differ"; cat "$folder"/*; exit 1; }
+
+# Machines that cannot play: no host, a port that is taken, wrong addresses and names.
+refused()
+{
+    status=0
+    timeout 30 "$@" --level "$here/small.json" --transport "$transport" >"$folder/wrong" 2>&1 || status=$?
+    [ "$status" -eq 1 ] || { echo "$* ends with $status"; cat "$folder/wrong"; exit 1; }
+}
+refused "$@" --join "127.0.0.1:70000"
+grep -q 'no number up to 65535' "$folder/wrong" || { cat "$folder/wrong"; exit 1; }
+if [ "$transport" = udp ]; then # ENet tries for half a minute
+    refused "$@" --join "127.0.0.1:$((port + 1))"
+    grep -q 'no host answers' "$folder/wrong" || { cat "$folder/wrong"; exit 1; }
+fi
+status=0
+"$@" --host "$port" --transport other >"$folder/wrong" 2>&1 || status=$?
+[ "$status" -eq 2 ] || { echo "--transport other ends with $status"; cat "$folder/wrong"; exit 1; }

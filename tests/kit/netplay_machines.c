@@ -61,6 +61,7 @@ void open_game(game *played, uint32_t player_count, bool has_entities)
         .name = "inputs", .size_bytes = player_count * input_bytes, .alignment_bytes = 2};
     cr_assert_eq(QUERN_COMPONENT_REGISTER(played->world, &played->ship, Ship), QUERN_OK);
     cr_assert_eq(QUERN_COMPONENT_REGISTER(played->world, &played->shot, Shot), QUERN_OK);
+    cr_assert_eq(QUERN_COMPONENT_REGISTER(played->world, &played->rock, Rock), QUERN_OK);
     cr_assert_eq(quern_resource_register(played->world, &inputs, &played->inputs), QUERN_OK);
     cr_assert_eq(quern_schedule_create(played->world, NULL, &played->schedule), QUERN_OK);
     const quern_system_def systems[] = {

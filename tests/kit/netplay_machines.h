@@ -27,10 +27,15 @@ typedef struct Shot {
     int32_t x, left;
 } Shot;
 
+/* A component that no system writes, of entities that a test creates. */
+typedef struct Rock {
+    uint32_t kinds[6];
+} Rock;
+
 typedef struct game {
     quern_world *world;
     quern_schedule *schedule;
-    quern_component ship, shot;
+    quern_component ship, shot, rock;
     quern_resource inputs;
     uint32_t player_count;
     uint32_t input_bytes;         /* of inputs that no system reads; 0: inputs are an Input */

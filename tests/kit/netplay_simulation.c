@@ -49,10 +49,15 @@ typedef struct sim_shot {
     int32_t x, left;
 } sim_shot;
 
+/* A component that no system writes. */
+typedef struct sim_rock {
+    uint32_t kinds[4];
+} sim_rock;
+
 typedef struct sim_game {
     quern_world *world;
     quern_schedule *schedule;
-    quern_component ship, shot;
+    quern_component ship, shot, rock;
     quern_resource inputs;
 } sim_game;
 
@@ -89,6 +94,7 @@ static void open_game(sim_game *game, const simulation_plan *plan, bool has_enti
     QUERN_MUST(quern_world_create(NULL, &game->world));
     QUERN_MUST(QUERN_COMPONENT_REGISTER(game->world, &game->ship, sim_ship));
     QUERN_MUST(QUERN_COMPONENT_REGISTER(game->world, &game->shot, sim_shot));
+    QUERN_MUST(QUERN_COMPONENT_REGISTER(game->world, &game->rock, sim_rock));
     QUERN_MUST(quern_resource_register(game->world, &inputs, &game->inputs));
     QUERN_MUST(quern_schedule_create(game->world, NULL, &game->schedule));
     const quern_system_def systems[] = {
@@ -107,8 +113,11 @@ static void open_game(sim_game *game, const simulation_plan *plan, bool has_enti
     }
     for (uint32_t i = 0; i < plan->entity_count && has_entities; i++) {
         const sim_shot shot = {(int32_t)(i * 2654435761u), INT32_MAX};
-        QUERN_MUST(
-            quern_entity_create_with(game->world, &game->shot, (const void *const[]){&shot}, 1, NULL));
+        const sim_rock rock = {{i, i / 7, i * 2246822519u, 1}};
+        /* some of them are still */
+        const quern_component types[] = {game->rock, game->shot};
+        QUERN_MUST(quern_entity_create_with(game->world, types, (const void *const[]){&rock, &shot},
+                                            1 + (i % 4 == 0), NULL));
     }
 }
 
@@ -144,7 +153,9 @@ typedef struct sim_machine {
     uint64_t next_ns, opens_at_ns; /* next call; when a closed machine joins, UINT64_MAX: never */
     uint64_t clock_ns;             /* added to the clock of the machine */
     uint64_t bytes, sent_in_call;
-    noted_hash *hashes; /* of this life, HASHES */
+    noted_hash *hashes;        /* of this life, HASHES */
+    quern_byte_buffer earlier; /* the world that an earlier machine of the player had; empty: none */
+    bool has_counted_load;
     sim_packet *queue[QUEUE_PACKETS];
     uint32_t queue_count;
     sim_packet *old[OLD_PACKETS];
@@ -157,6 +168,7 @@ struct simulation {
     simulation_result *result;
     uint64_t now_ns, next_number;
     random_source random;
+    random_source keeping; /* so that games with and without earlier worlds have the same network */
     sim_machine machines[MACHINES];
     uint64_t event_ends_ns[SIMULATION_EVENTS]; /* 0: not begun */
     bool is_done[SIMULATION_EVENTS], are_closed[SIMULATION_SPECTATORS];
@@ -382,11 +394,14 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
         .input_delay = it->plan->input_delay,
         .max_rollback = it->plan->max_rollback,
         .hash_interval = HASH_INTERVAL,
+        .save_interval = spectates ? 0 : it->plan->save_intervals[player],
         .timeout_seconds = it->plan->timeout_ms / 1000.0,
         .session = it->plan->seed,
         .absent = it->plan->absent,
         .joins = joins && !spectates,
         .spectates = spectates,
+        .earlier_world = joins && machine->earlier.size_bytes > 0 ? machine->earlier.bytes : NULL,
+        .earlier_world_bytes = machine->earlier.size_bytes,
         .watches = spectates ? random_below(&it->random, it->plan->player_count) : 0,
         .spectator_count = spectates ? 0 : it->plan->spectator_count,
         .spectator_delay = it->plan->spectator_delay,
@@ -398,6 +413,7 @@ static void open_machine(simulation *it, uint32_t player, bool joins)
         return;
     }
     machine->is_open = true;
+    machine->has_counted_load = !joins;
     machine->is_waiting_for_majority = false;
     machine->next_ns = it->now_ns + 1 + random_below(&it->random, STEP_NS);
     memset(machine->hashes, 0, HASHES * sizeof *machine->hashes);
@@ -420,10 +436,28 @@ static void note_lost_frames(simulation *it, uint32_t player)
         it->has_lost_frames = true;
 }
 
+/* Keeps the world of a machine for the next one of the player, as a file does that a game writes now and then. */
+static void keep_world(sim_machine *machine)
+{
+    simulation *it = machine->in;
+    if (machine->netplay->counts.is_joining || random_below(&it->keeping, 1000) >= it->plan->kept_permille)
+        return;
+    machine->earlier.size_bytes = 0;
+    QUERN_MUST(quern_world_save(machine->game.world, quern_sink_bytes(&machine->earlier),
+                                &(quern_save_def){.schedules = {machine->game.schedule}}));
+    if (random_below(&it->keeping, 1000) >= it->plan->kept_damaged_permille) return;
+    for (uint32_t count = 1 + random_below(&it->keeping, 20); count > 0; count--)
+        ((unsigned char *)
+             machine->earlier.bytes)[random_below(&it->keeping, (uint32_t)machine->earlier.size_bytes)] ^=
+            1;
+    machine->earlier.size_bytes -= random_below(&it->keeping, (uint32_t)machine->earlier.size_bytes);
+}
+
 static void close_machine(simulation *it, uint32_t player, uint64_t opens_at_ns)
 {
     sim_machine *machine = &it->machines[player];
     if (machine->is_open) {
+        if (opens_at_ns != UINT64_MAX) keep_world(machine);
         quern_netplay_destroy(machine->netplay);
         quern_schedule_destroy(machine->game.schedule);
         quern_world_destroy(machine->game.world);
@@ -503,6 +537,11 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
              (unsigned long long)machine->sent_in_call);
     machine->sent_in_call = 0;
     machine->is_waiting_for_majority = false;
+    if (!machine->has_counted_load && !netplay->counts.is_joining) {
+        machine->has_counted_load = true;
+        it->result->loaded_bytes += netplay->counts.loaded_bytes;
+        it->result->reused_bytes += netplay->counts.reused_bytes;
+    }
     if (result == QUERN_OK) {
         if (netplay->is_admitted || netplay->def.spectates) note_hashes(it, machine);
         return;
@@ -743,7 +782,7 @@ static uint64_t last_event_ns(const simulation *it)
  * and join one after the other. */
 static uint64_t settle_limit_ns(const simulation *it)
 {
-    const uint64_t packets = it->plan->entity_count * 16ull / 1024 + 64;
+    const uint64_t packets = it->plan->entity_count * 32ull / 1024 + 64;
     const uint64_t transfer_ms = packets * (16 + it->plan->latency_ms + it->plan->jitter_ms) / 4;
     uint64_t limit_ms = 12ull * it->plan->timeout_ms + 4000 + 2 * it->plan->player_count * transfer_ms;
     /* A spectator may ask each player in turn, is told that it is too late, and begins anew. */
@@ -760,6 +799,7 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
     it->plan = plan;
     it->result = out_result;
     it->random.state = plan->seed * 77 + 5;
+    it->keeping.state = plan->seed * 131 + 7;
     it->enabled = events;
     it->now_ns = 1000;
     for (uint32_t i = 0; i < plan->player_count; i++) {
@@ -815,6 +855,7 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
         for (uint32_t k = 0; k < OLD_PACKETS; k++)
             free(machine->old[k]);
         free(machine->hashes);
+        quern_byte_buffer_release(&machine->earlier);
     }
     free(it);
 }
@@ -858,16 +899,30 @@ static void draw_event(simulation_plan *plan, random_source *random, uint32_t ki
     plan->event_count++;
 }
 
+/* Draws what machines have for themselves. It has numbers of its own, so that the games of known seeds stay as they are. */
+static void draw_machines(simulation_plan *plan)
+{
+    random_source random = {plan->seed * 0xD1B54A32D192ED03u + 3};
+    if (random_chance(&random, 60)) plan->kept_permille = random_below(&random, 1001);
+    if (random_chance(&random, 30)) plan->kept_damaged_permille = random_below(&random, 1001);
+    const bool saves_fewer = random_chance(&random, 40);
+    for (uint32_t i = 0; i < plan->player_count && saves_fewer; i++)
+        plan->save_intervals[i] =
+            random_below(&random, random_chance(&random, 50) ? 4 : QUERN_MAX_NETPLAY_SAVE_INTERVAL + 1);
+}
+
 void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
 {
     static const uint32_t latencies[] = {0, 5, 20, 50, 100, 300};
     random_source random = {seed * 0x9E3779B97F4A7C15u + 1};
     simulation_plan *plan = out_plan;
     *plan = (simulation_plan){.seed = seed};
-    if ((kinds & ~(uint32_t)SIMULATION_WATCHED) == 0)
+    const bool is_big = (kinds & SIMULATION_BIG) != 0;
+    if ((kinds & ~(uint32_t)(SIMULATION_WATCHED | SIMULATION_BIG)) == 0)
         kinds |= ((1u << SIMULATION_KINDS) - 1) & ~(1u << SIMULATION_ABSURD);
     plan->player_count =
         random_chance(&random, 70) ? 2 + random_below(&random, 3) : 2 + random_below(&random, 7);
+    if (is_big) plan->player_count = 2 + random_below(&random, 2);
     plan->input_delay = random_below(&random, 5);
     plan->max_rollback = 1 + random_below(&random, 12);
     if (random_chance(&random, 10)) plan->max_rollback = 32;
@@ -882,9 +937,14 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
     for (uint32_t i = 0; i < plan->player_count; i++)
         if (random_chance(&random, 40)) plan->drift_ppm[i] = (int32_t)random_below(&random, 20001) - 10000;
     if (random_chance(&random, 20)) plan->absent = random_below(&random, (1u << plan->player_count) - 1);
-    const uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
+    uint32_t count = 1 + random_below(&random, random_chance(&random, 20) ? SIMULATION_EVENTS : 8);
+    if (is_big) {
+        plan->entity_count = 350000 + random_below(&random, 1400000);
+        count = 1 + random_below(&random, 3);
+    }
     while (plan->event_count < count)
         draw_event(plan, &random, kinds);
+    draw_machines(plan);
     if ((kinds & SIMULATION_WATCHED) == 0) return;
     plan->spectator_count = 1 + random_below(&random, SIMULATION_SPECTATORS);
     plan->spectator_delay = random_chance(&random, 50) ? random_below(&random, 200) : 0;
@@ -898,6 +958,27 @@ void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan)
 }
 
 /* ------------------------------------------------------------------------------ shrinking and printing */
+
+uint32_t simulation_traits(const simulation_plan *plan, uint32_t events)
+{
+    uint32_t traits = 0;
+    for (uint32_t i = 0; i < plan->event_count; i++)
+        if ((events >> i & 1) != 0) traits |= 1u << plan->events[i].kind;
+    for (uint32_t i = 0; i < plan->player_count; i++)
+        if (plan->save_intervals[i] > 1) traits |= 1u << SIMULATION_HAS_FEWER_SAVES;
+    if (plan->spectator_count > 0) traits |= 1u << SIMULATION_HAS_SPECTATORS;
+    if (plan->kept_permille > 0) traits |= 1u << SIMULATION_HAS_EARLIER;
+    if (plan->entity_count > 0) traits |= 1u << SIMULATION_HAS_BIG_WORLD;
+    return traits;
+}
+
+const char *simulation_trait_name(uint32_t trait)
+{
+    static const char *const names[SIMULATION_TRAITS] = {
+        "death", "pause",  "cut",        "split",       "burst",   "slow",
+        "jump",  "absurd", "spectators", "fewer saves", "earlier", "big world"};
+    return names[trait];
+}
 
 uint32_t simulation_shrink(const simulation_plan *plan, uint32_t events)
 {
@@ -925,6 +1006,12 @@ void simulation_print(const simulation_plan *plan, uint32_t events)
            plan->player_count, plan->absent, plan->input_delay, plan->max_rollback, plan->latency_ms,
            plan->jitter_ms, plan->timeout_ms, plan->lost_permille, plan->repeated_permille,
            plan->damaged_permille, plan->old_permille, plan->entity_count);
+    if (plan->kept_permille > 0)
+        printf("  permille of worlds that are kept for the next join %u, damaged %u\n", plan->kept_permille,
+               plan->kept_damaged_permille);
+    for (uint32_t i = 0; i < plan->player_count; i++)
+        if (plan->save_intervals[i] > 1)
+            printf("  player %u saves every %u frames\n", i, plan->save_intervals[i]);
     for (uint32_t i = 0; i < plan->spectator_count; i++)
         printf("  spectator %u, from %u ms to %u ms, delay %u, window %u\n", i, plan->spectator_opens_ms[i],
                plan->spectator_dies_ms[i], plan->spectator_delay, plan->spectator_window);

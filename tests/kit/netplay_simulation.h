@@ -15,7 +15,8 @@ enum {
     SIMULATION_PLAYERS = 8,
     SIMULATION_SPECTATORS = 2,
     SIMULATION_TEXT_BYTES = 512,
-    SIMULATION_WATCHED = 256 /* with the kinds of events: the game has spectators */
+    SIMULATION_WATCHED = 256, /* with the kinds of events: the game has spectators */
+    SIMULATION_BIG = 512      /* the same: the world has 10 to 50 MB */
 };
 
 typedef enum simulation_event_kind {
@@ -44,6 +45,9 @@ typedef struct simulation_plan {
     uint32_t latency_ms, jitter_ms, timeout_ms;
     uint32_t lost_permille, repeated_permille, damaged_permille, old_permille;
     uint32_t entity_count; /* beyond one for each player */
+    uint32_t save_intervals[SIMULATION_PLAYERS];
+    /* chances that a machine that is closed keeps its world for its next join, and that this is damaged */
+    uint32_t kept_permille, kept_damaged_permille;
     int32_t drift_ppm[SIMULATION_PLAYERS + SIMULATION_SPECTATORS];
     uint32_t spectator_count, spectator_delay, spectator_window;
     uint32_t spectator_opens_ms[SIMULATION_SPECTATORS], spectator_dies_ms[SIMULATION_SPECTATORS];
@@ -57,13 +61,31 @@ typedef struct simulation_result {
     uint32_t told_count; /* 1 if the game ended because a player was told which other one errs */
     uint32_t cancelled_count, join_count, death_count;
     uint64_t watched_count; /* hashes of spectators that were compared */
+    uint64_t loaded_bytes,
+        reused_bytes; /* of worlds that machines have loaded, and what came from earlier ones */
     uint64_t call_count, packet_count, sent_bytes, compared_count, rerun_count;
     uint64_t settle_ms;  /* time from the end of all disturbances until all players played together again */
     uint64_t most_bytes; /* most memory that one session had from its allocator */
 } simulation_result;
 
-/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD; SIMULATION_WATCHED. */
+/* Draws a game of a seed. `kinds`: bit i for events of kind i; 0: all but ABSURD; SIMULATION_WATCHED,
+ * SIMULATION_BIG. */
 void simulation_draw(uint64_t seed, uint32_t kinds, simulation_plan *out_plan);
+
+/* What a game may have: first the kinds of events. */
+enum {
+    SIMULATION_HAS_SPECTATORS = SIMULATION_KINDS,
+    SIMULATION_HAS_FEWER_SAVES, /* machines that do not save each frame */
+    SIMULATION_HAS_EARLIER,     /* machines that return with an earlier world */
+    SIMULATION_HAS_BIG_WORLD,
+    SIMULATION_TRAITS
+};
+
+/* Returns what a game has with the events whose bits are set: bit i for trait i. */
+uint32_t simulation_traits(const simulation_plan *plan, uint32_t events);
+
+/* Returns the name of a trait. */
+const char *simulation_trait_name(uint32_t trait);
 
 /* Runs a game with the events whose bits are set. */
 void simulation_run(const simulation_plan *plan, uint32_t events, simulation_result *out_result);

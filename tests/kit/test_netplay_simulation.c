@@ -86,11 +86,34 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {7, 0x6030008, SIMULATION_WATCHED}, /* a spectator was not told that its frames are gone */
         {1357, 0x2, SIMULATION_WATCHED},    /* a spectator saw frames that one player alone had verified */
         {1267, 0x809002, SIMULATION_WATCHED},
+        /* inputs that a player sent to some differed more frames before the first hash that was compared */
+        {1000771, 0x3f, 255},
         {101879, 0x2, 255}, /* a player sent inputs of another one, which was then held to err */
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)
         play_seed(games[i].seed, games[i].kinds, games[i].events, &sums);
+}
+
+/* The first games have each pair of kinds and traits, other than those that are asked for. */
+Test(netplay_simulation, each_pair_of_traits_is_drawn)
+{
+    uint32_t with[SIMULATION_TRAITS] = {0};
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        simulation_plan plan;
+        const uint32_t kinds = seed % 3 == 0 ? 255 : seed % 3 == 1 ? SIMULATION_WATCHED : 0;
+        simulation_draw(seed, kinds, &plan);
+        const uint32_t traits = simulation_traits(&plan, UINT32_MAX);
+        for (uint32_t i = 0; i < SIMULATION_TRAITS; i++)
+            if ((traits >> i & 1) != 0) with[i] |= traits;
+    }
+    /* players send absurd fields in games without spectators */
+    for (uint32_t i = 0; i < SIMULATION_TRAITS; i++) {
+        uint32_t all = (1u << SIMULATION_TRAITS) - 1;
+        if (i == SIMULATION_ABSURD) all &= ~(1u << SIMULATION_HAS_SPECTATORS);
+        if (i == SIMULATION_HAS_SPECTATORS) all &= ~(1u << SIMULATION_ABSURD);
+        cr_assert_eq(with[i], all, "%s: %#x", simulation_trait_name(i), with[i]);
+    }
 }
 
 Test(netplay_simulation, a_game_replays_exactly)

@@ -461,6 +461,9 @@ Test(netplay_spectators, definitions_that_cannot_be_are_refused)
         {"spectator_count is 9", {.spectator_count = 9}},
         {"spectator_delay is 70000", {.spectator_count = 1, .spectator_delay = 70000}},
         {"spectator_window is 70000", {.spectator_count = 1, .spectator_window = 70000}},
+        {"hash_interval is 60 and spectator_window 60",
+         {.spectator_count = 1, .hash_interval = 60, .spectator_window = 60}},
+        {"hash_interval is 5000 and spectator_window 4096", {.spectator_count = 1, .hash_interval = 5000}},
         {"player of a spectator is 8", {.spectates = true, .player = 8}},
         {"watches is 2", {.spectates = true, .watches = 2}},
         {"has joins", {.spectates = true, .joins = true}},
@@ -476,6 +479,7 @@ Test(netplay_spectators, definitions_that_cannot_be_are_refused)
         def.spectator_count = refused[i].def.spectator_count;
         def.spectator_delay = refused[i].def.spectator_delay;
         def.spectator_window = refused[i].def.spectator_window;
+        if (refused[i].def.hash_interval != 0) def.hash_interval = refused[i].def.hash_interval;
         def.spectates = refused[i].def.spectates;
         def.watches = refused[i].def.watches;
         def.joins = refused[i].def.joins;

@@ -337,7 +337,7 @@ static void sign_packet(sent_packet *packet)
 }
 
 /* A packet that announces a world of 4 GiB, of which it has nothing. */
-Test(netplay, an_announced_world_costs_no_memory)
+static void announce_world(bool has_list)
 {
     network net;
     machine joining;
@@ -352,7 +352,9 @@ Test(netplay, an_announced_world_costs_no_memory)
         sent_packet *packet = &net.packets[net.count++];
         const uint32_t chunk[] = {1, 5, UINT32_MAX,
                                   i == 0 ? 0 : 0xf0f0f0f0u}; /* transfer, frame, size, offset */
-        memcpy(forge_packet(&joining, packet, CHUNKS, 20 + sizeof chunk), chunk, sizeof chunk);
+        unsigned char *body = forge_packet(&joining, packet, CHUNKS, 21 + sizeof chunk);
+        body[0] = (unsigned char)has_list;
+        memcpy(body + 1, chunk, sizeof chunk);
         sign_packet(packet);
         step_machine(&joining, NULL);
         cr_assert_eq(joining.result, QUERN_OK, "%s", quern_error_message());
@@ -363,6 +365,12 @@ Test(netplay, an_announced_world_costs_no_memory)
     close_machine(&joining);
     free(net.packets);
     failing_allocator_close(counting);
+}
+
+Test(netplay, an_announced_world_costs_no_memory)
+{
+    announce_world(false);
+    announce_world(true);
 }
 
 /* Gives a machine a packet with a version of the protocol. */

@@ -148,6 +148,10 @@ Test(netplay_watch, a_player_that_leaves_and_returns_is_dropped_and_joins)
     step_all(machines, 3, &net, 150);
     net.silent = 2;
     step_all(machines, 3, &net, 150);
+    quern_netplay_player_status gone;
+    cr_assert_eq(quern_netplay_get_player_status(machines[0].netplay, 1, &gone), QUERN_OK);
+    cr_assert_not(gone.is_present);
+    cr_assert_eq(gone.unacknowledged_frames, 0);
     close_machine(&machines[1]);
     def.joins = true;
     open_machine(&machines[1], &net, 1, &def);

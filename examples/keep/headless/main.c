@@ -73,6 +73,13 @@ static bool parse_together(TogetherOptions *together, int option, int argc, char
     if (option == 'J') net->join = optarg;
     if (option == 'P') net->player_count = number_of("players", optarg, PLAYERS_MAX);
     if (option == 'B') net->start_count = number_of("begin", optarg, PLAYERS_MAX);
+    if (option == 'N') {
+        net->transport = optarg;
+        if (!net_is_transport(optarg)) {
+            fprintf(stderr, "keep: --transport %s: give enet or udp\n", optarg);
+            exit(2);
+        }
+    }
     if (option == 'T') net->timeout_ms = number_of("timeout-ms", optarg, FRAMES_MAX);
     if (option == 'D') net->faults.delay_ms = number_of("delay-ms", optarg, 1000);
     if (option == 'L') net->faults.lost_percent = number_of("loss", optarg, 99);
@@ -126,17 +133,27 @@ static void check_options(const Options *options)
 
 static Options parse_options(int argc, char **argv)
 {
-    static const struct option list[] = {
-        {"level", required_argument, NULL, 'l'},    {"input", required_argument, NULL, 'i'},
-        {"frames", required_argument, NULL, 'f'},   {"threads", required_argument, NULL, 't'},
-        {"headless", no_argument, NULL, 'w'},       {"json", no_argument, NULL, 'j'},
-        {"profile", no_argument, NULL, 'p'},        {"rewind", no_argument, NULL, 'r'},
-        {"inspect", optional_argument, NULL, 'k'},  {"host", optional_argument, NULL, 'H'},
-        {"join", required_argument, NULL, 'J'},     {"players", required_argument, NULL, 'P'},
-        {"begin", required_argument, NULL, 'B'},    {"timeout-ms", required_argument, NULL, 'T'},
-        {"delay-ms", required_argument, NULL, 'D'}, {"loss", required_argument, NULL, 'L'},
-        {"seed", required_argument, NULL, 'S'},     {"pace", required_argument, NULL, 'C'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option list[] = {{"level", required_argument, NULL, 'l'},
+                                         {"input", required_argument, NULL, 'i'},
+                                         {"frames", required_argument, NULL, 'f'},
+                                         {"threads", required_argument, NULL, 't'},
+                                         {"headless", no_argument, NULL, 'w'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"profile", no_argument, NULL, 'p'},
+                                         {"rewind", no_argument, NULL, 'r'},
+                                         {"inspect", optional_argument, NULL, 'k'},
+                                         {"host", optional_argument, NULL, 'H'},
+                                         {"join", required_argument, NULL, 'J'},
+                                         {"players", required_argument, NULL, 'P'},
+                                         {"transport", required_argument, NULL, 'N'},
+                                         {"begin", required_argument, NULL, 'B'},
+                                         {"timeout-ms", required_argument, NULL, 'T'},
+                                         {"delay-ms", required_argument, NULL, 'D'},
+                                         {"loss", required_argument, NULL, 'L'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"pace", required_argument, NULL, 'C'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
     Options options = {
         .level = KEEP_LEVELS "/ford.json",
         .input = KEEP_LEVELS "/ford.txt",

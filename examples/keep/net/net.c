@@ -18,6 +18,7 @@ const char net_usage[] =
     "  --join ADDRESS     join the game of another machine: ADDRESS or ADDRESS:PORT\n"
     "  --players N        host: number of players, 2 to 4 (default 2)\n"
     "  --begin N          host: begin with N players; the others join later (default: all)\n"
+    "  --transport NAME   enet or udp, the same on all machines (default: enet if the build has it)\n"
     "  --timeout-ms N     host: drop players that are silent for so long; 0 = wait (default 5000)\n"
     "  --delay-ms N       delay all packets of this machine, to try a bad network\n"
     "  --loss PERCENT     lose some of them\n"
@@ -35,17 +36,27 @@ static uint64_t hash_level(const Level *level)
     return quern_random_mix(hash);
 }
 
+bool net_is_transport(const char *name)
+{
+    return strcmp(name, "enet") == 0 || strcmp(name, "udp") == 0;
+}
+
 bool net_open(Net *net, const NetOptions *options, const Level *level)
 {
+    const bool is_udp =
+        options->transport != NULL ? strcmp(options->transport, "udp") == 0 : !wire_has(WIRE_ENET);
     *net = (Net){.hosts = options->hosts, .start_count = options->start_count};
     net->start = (WireStart){.player_count = options->player_count,
                              .frame_count = options->frame_count,
                              .timeout_ms = options->timeout_ms,
+                             .session = quern_random_mix(wire_now(NULL)),
                              .level = hash_level(level)};
-    net->wire = options->hosts
-                    ? wire_host(options->port, &options->faults, net->message, sizeof net->message)
-                    : wire_join(options->join, &options->faults, net->message, sizeof net->message);
-    net->start.session = quern_random_mix(wire_now(net->wire));
+    const WireOptions wire = {.transport = is_udp ? WIRE_UDP : WIRE_ENET,
+                              .port = options->port,
+                              .session = net->start.session,
+                              .faults = options->faults};
+    net->wire = options->hosts ? wire_host(&wire, net->message, sizeof net->message)
+                               : wire_join(options->join, &wire, net->message, sizeof net->message);
     return net->wire != NULL;
 }
 

@@ -16,6 +16,7 @@ typedef struct NetOptions {
     bool hosts;
     const char *join; /* address of the host; NULL: none */
     uint16_t port;
+    const char *transport;              /* "enet" or "udp"; NULL: the first one that the build has */
     uint32_t player_count, start_count; /* players in all, and those with whom the game begins */
     uint32_t frame_count, timeout_ms;
     WireFaults faults;
@@ -37,6 +38,9 @@ typedef struct Net {
 
 /* The options that both programs have, as text. */
 extern const char net_usage[];
+
+/* Returns whether a name is one of a transport. */
+bool net_is_transport(const char *name);
 
 /* Opens the port or the connection. Returns false on failure, with the fault in net->message. */
 bool net_open(Net *net, const NetOptions *options, const Level *level);

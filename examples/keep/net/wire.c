@@ -1,79 +1,56 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Channel 0 has messages, which ENet repeats until they arrive: START (the host's WireStart), DONE. Channel 1 has game
- * packets: the byte of the receiver, the byte of the sender, and what netplay sends. */
+/* The faults of the network that a game is to have, and the choice between the transports: wire_enet.c in builds with
+ * ENet (KEEP_ENET), wire_udp.c on systems with sockets of POSIX (KEEP_UDP). */
 
-#include "wire.h"
+#include "wire_kinds.h"
 
 #include "../game/check.h"
 
 #include <quern/kit/netplay.h>
 #include <quern/kit/random.h>
 
-#include <enet/enet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum {
-    HEAD_BYTES = 2,
-    PACKET_BYTES = QUERN_NETPLAY_PACKET_BYTES + HEAD_BYTES,
-    PACKETS_MAX = 4096, /* in each queue; more are lost */
-    CONNECTIONS_MAX = 16,
-    NO_PLAYER = PLAYERS_MAX
-};
+/* In a build without a transport, its calls are left out. */
+#ifndef KEEP_ENET
+#define KEEP_ENET 0
+#endif
+#ifndef KEEP_UDP
+#define KEEP_UDP 0
+#endif
+#if KEEP_ENET
+#define ENET(call) call
+#else
+#define ENET(call) (void)wire
+#endif
+#if KEEP_UDP
+#define UDP(call) call
+#else
+#define UDP(call) (void)wire
+#endif
 
-typedef enum Message { MESSAGE_START = 1, MESSAGE_DONE } Message;
+enum { PACKETS_MAX = 4096 }; /* that wait; more are lost */
 
+/* A packet that is sent later. */
 typedef struct Packet {
-    uint64_t due_ns; /* time at which it is sent */
-    uint32_t size_bytes;
-    unsigned char bytes[PACKET_BYTES];
+    uint64_t due_ns;
+    uint32_t player, size_bytes;
+    unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES];
 } Packet;
 
-/* Packets in the order of their times. */
-typedef struct Queue {
-    Packet *packets;
-    uint32_t first, count;
-} Queue;
-
-/* A machine that is connected to the host, or the host. */
-typedef struct Machine {
-    ENetPeer *peer;  /* NULL: none */
-    uint32_t player; /* NO_PLAYER: the machine waits for a seat */
-    bool is_done, was_present;
-} Machine;
-
 struct Wire {
-    ENetHost *enet;
-    bool is_host, has_started, is_lost, all_done;
+    EnetWire *enet; /* one of the two is NULL */
+    UdpWire *udp;
     WireFaults faults;
-    WireStart start;
-    Machine machines[CONNECTIONS_MAX]; /* elsewhere than on the host: only the host, as the first one */
-    Queue received, delayed;
-    uint64_t sent_count;
+    uint64_t seed, sent_count;
+    Packet *delayed; /* a ring, in the order of their times */
+    uint32_t first, count;
 };
-
-/* ---------------------------------------------------------------------------------------------- queues */
-
-static Packet *add_packet(Queue *queue)
-{
-    if (queue->count == PACKETS_MAX) return NULL;
-    return &queue->packets[(queue->first + queue->count++) % PACKETS_MAX];
-}
-
-static Packet *first_packet(Queue *queue)
-{
-    return queue->count > 0 ? &queue->packets[queue->first] : NULL;
-}
-
-static void drop_first(Queue *queue)
-{
-    queue->first = (queue->first + 1) % PACKETS_MAX;
-    queue->count--;
-}
 
 uint64_t wire_now(void *user_data)
 {
@@ -85,290 +62,173 @@ uint64_t wire_now(void *user_data)
 
 /* --------------------------------------------------------------------------------------------- opening */
 
-static Wire *fail(Wire *wire, char *message, size_t message_bytes, const char *what, const char *which)
+bool wire_has(WireTransport transport)
 {
-    snprintf(message, message_bytes, "%s: %s", which, what);
+    static const bool have[] = {[WIRE_ENET] = KEEP_ENET, [WIRE_UDP] = KEEP_UDP};
+    return have[transport];
+}
+
+static Wire *create(const WireOptions *options, char *message, size_t message_bytes)
+{
+    if (!wire_has(options->transport)) {
+        snprintf(
+            message, message_bytes, "%s",
+            options->transport == WIRE_ENET
+                ? "this build has no ENet: install it (the package libenet-dev) and build again, or give "
+                  "--transport udp"
+                : "this build has no UDP: give --transport enet");
+        return NULL;
+    }
+    Wire *wire = check_memory(calloc(1, sizeof *wire));
+    wire->delayed = check_memory(calloc(PACKETS_MAX, sizeof *wire->delayed));
+    wire->faults = options->faults;
+    wire->seed = wire_now(NULL);
+    return wire;
+}
+
+static Wire *close_if_empty(Wire *wire)
+{
+    if (wire->enet != NULL || wire->udp != NULL) return wire;
     wire_close(wire);
     return NULL;
 }
 
-static Wire *create(const WireFaults *faults, const ENetAddress *address)
+Wire *wire_host(const WireOptions *options, char *message, size_t message_bytes)
 {
-    Wire *wire = check_memory(calloc(1, sizeof *wire));
-    wire->faults = *faults;
-    wire->received.packets = check_memory(calloc(PACKETS_MAX, sizeof(Packet)));
-    wire->delayed.packets = check_memory(calloc(PACKETS_MAX, sizeof(Packet)));
-    if (enet_initialize() == 0)
-        wire->enet = enet_host_create(address, address != NULL ? CONNECTIONS_MAX : 1, 2, 0, 0);
-    return wire;
+    Wire *wire = create(options, message, message_bytes);
+    if (wire == NULL) return NULL;
+    if (options->transport == WIRE_ENET)
+        ENET(wire->enet = enet_wire_host(options->port, message, message_bytes));
+    else
+        UDP(wire->udp = udp_wire_host(options->port, options->session, message, message_bytes));
+    return close_if_empty(wire);
 }
 
-Wire *wire_host(uint16_t port, const WireFaults *faults, char *message, size_t message_bytes)
+/* Divides "NAME", "NAME:PORT" or "[NAME]:PORT". An address with several colons and no bracket has no port. Returns false if
+ * the port is no number of a port. */
+static bool parse_address(const char *address, char *name, size_t name_bytes, uint16_t *out_port)
 {
-    char which[16];
-    Wire *wire = create(faults, &(ENetAddress){.host = ENET_HOST_ANY, .port = port});
-    wire->is_host = true;
-    snprintf(which, sizeof which, "port %u", port);
-    if (wire->enet != NULL) return wire;
-    return fail(wire, message, message_bytes, "cannot be opened; is another game using it?", which);
+    const bool has_bracket = address[0] == '[';
+    const char *end = has_bracket ? strchr(address, ']') : strchr(address, ':');
+    if (end == NULL || (!has_bracket && strchr(end + 1, ':') != NULL)) end = address + strlen(address);
+    snprintf(name, name_bytes, "%.*s", (int)(end - address) - has_bracket, address + has_bracket);
+    if (*end == ']') end++;
+    if (*end == '\0') return true;
+    char *rest;
+    const unsigned long port = strtoul(end + 1, &rest, 10);
+    if (*end != ':' || *rest != '\0' || port == 0 || port > UINT16_MAX) return false;
+    *out_port = (uint16_t)port;
+    return true;
 }
 
-Wire *wire_join(const char *address, const WireFaults *faults, char *message, size_t message_bytes)
+Wire *wire_join(const char *address, const WireOptions *options, char *message, size_t message_bytes)
 {
     char name[256];
-    ENetAddress to = {.port = WIRE_PORT};
-    Wire *wire = create(faults, NULL);
-    snprintf(name, sizeof name, "%s", address);
-    char *colon = strrchr(name, ':');
-    if (colon != NULL) {
-        const unsigned long port = strtoul(colon + 1, NULL, 10);
-        *colon = '\0';
-        if (port == 0 || port > UINT16_MAX)
-            return fail(wire, message, message_bytes, "the port is no number up to 65535", address);
-        to.port = (uint16_t)port;
+    uint16_t port = WIRE_PORT;
+    if (!parse_address(address, name, sizeof name, &port)) {
+        snprintf(message, message_bytes, "%s: the port is no number up to 65535", address);
+        return NULL;
     }
-    if (wire->enet == NULL) return fail(wire, message, message_bytes, "no socket is available", address);
-    if (enet_address_set_host(&to, name) != 0)
-        return fail(wire, message, message_bytes, "there is no such host", address);
-    wire->machines[0] = (Machine){.peer = enet_host_connect(wire->enet, &to, 2, 0)};
-    if (wire->machines[0].peer == NULL)
-        return fail(wire, message, message_bytes, "no connection is available", address);
-    return wire;
+    Wire *wire = create(options, message, message_bytes);
+    if (wire == NULL) return NULL;
+    if (options->transport == WIRE_ENET)
+        ENET(wire->enet = enet_wire_join(name, port, message, message_bytes));
+    else
+        UDP(wire->udp = udp_wire_join(name, port, message, message_bytes));
+    return close_if_empty(wire);
 }
 
 void wire_close(Wire *wire)
 {
     if (wire == NULL) return;
-    if (wire->enet != NULL) {
-        for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-            if (wire->machines[i].peer != NULL) enet_peer_disconnect_now(wire->machines[i].peer, 0);
-        enet_host_flush(wire->enet);
-        enet_host_destroy(wire->enet);
-        enet_deinitialize();
-    }
-    free(wire->received.packets);
-    free(wire->delayed.packets);
+    if (wire->enet != NULL) ENET(enet_wire_close(wire->enet));
+    if (wire->udp != NULL) UDP(udp_wire_close(wire->udp));
+    free(wire->delayed);
     free(wire);
 }
 
-/* ---------------------------------------------------------------------------------------- game packets */
+/* -------------------------------------------------------------------------------------------- messages */
 
-static Machine *machine_of(Wire *wire, uint32_t player)
+uint32_t wire_waiting(const Wire *wire)
 {
-    if (!wire->is_host) return &wire->machines[0];
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        if (wire->machines[i].peer != NULL && wire->machines[i].player == player) return &wire->machines[i];
-    return NULL;
+    if (wire->enet != NULL) ENET(return enet_wire_waiting(wire->enet));
+    UDP(return udp_wire_waiting(wire->udp));
+    return 0;
 }
 
-/* Sends a packet to the machine of its receiver, or to the host, which passes it on. */
-static void send_now(Wire *wire, const unsigned char *bytes, uint32_t size_bytes)
+bool wire_started(const Wire *wire, WireStart *out_start)
 {
-    const Machine *machine = machine_of(wire, bytes[0]);
-    if (machine == NULL || machine->peer == NULL) return;
-    ENetPacket *packet = enet_packet_create(bytes, size_bytes, ENET_PACKET_FLAG_UNSEQUENCED);
-    if (packet != NULL && enet_peer_send(machine->peer, 1, packet) != 0) enet_packet_destroy(packet);
+    (void)out_start;
+    if (wire->enet != NULL) ENET(return enet_wire_started(wire->enet, out_start));
+    UDP(return udp_wire_started(wire->udp, out_start));
+    return false;
+}
+
+bool wire_is_lost(const Wire *wire)
+{
+    if (wire->enet != NULL) ENET(return enet_wire_is_lost(wire->enet));
+    UDP(return udp_wire_is_lost(wire->udp));
+    return true;
+}
+
+void wire_done(Wire *wire)
+{
+    if (wire->enet != NULL) ENET(enet_wire_done(wire->enet));
+    if (wire->udp != NULL) UDP(udp_wire_done(wire->udp));
+}
+
+bool wire_all_done(const Wire *wire, uint32_t players)
+{
+    (void)players;
+    if (wire->enet != NULL) ENET(return enet_wire_all_done(wire->enet, players));
+    UDP(return udp_wire_all_done(wire->udp, players));
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------------- packets */
+
+static void send_due(Wire *wire)
+{
+    for (const uint64_t now = wire_now(NULL);
+         wire->count > 0 && wire->delayed[wire->first].due_ns <= now;) {
+        const Packet *packet = &wire->delayed[wire->first];
+        (void)packet;
+        if (wire->enet != NULL)
+            ENET(enet_wire_send(wire->enet, packet->player, packet->bytes, packet->size_bytes));
+        if (wire->udp != NULL)
+            UDP(udp_wire_send(wire->udp, packet->player, packet->bytes, packet->size_bytes));
+        wire->first = (wire->first + 1) % PACKETS_MAX;
+        wire->count--;
+    }
 }
 
 void wire_send(void *user_data, uint32_t player, const void *bytes, uint32_t size_bytes)
 {
     Wire *wire = user_data;
-    const uint64_t bits = quern_random(wire->start.session ^ wire->start.player, wire->sent_count++);
-    if (quern_random_below(bits, 100) < wire->faults.lost_percent) return;
-    Packet *packet = add_packet(&wire->delayed);
-    if (packet == NULL) return;
+    const uint64_t bits = quern_random(wire->seed, wire->sent_count++);
+    if (quern_random_below(bits, 100) < wire->faults.lost_percent || wire->count == PACKETS_MAX) return;
+    Packet *packet = &wire->delayed[(wire->first + wire->count++) % PACKETS_MAX];
     packet->due_ns = wire_now(NULL) + wire->faults.delay_ms * (uint64_t)1000000;
-    packet->size_bytes = size_bytes + HEAD_BYTES;
-    packet->bytes[0] = (unsigned char)player;
-    packet->bytes[1] = (unsigned char)wire->start.player;
-    memcpy(packet->bytes + HEAD_BYTES, bytes, size_bytes);
+    packet->player = player;
+    packet->size_bytes = size_bytes;
+    memcpy(packet->bytes, bytes, size_bytes);
 }
 
 uint32_t wire_receive(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity_bytes)
 {
     Wire *wire = user_data;
-    for (Packet *packet; (packet = first_packet(&wire->received)) != NULL;) {
-        const uint32_t size_bytes = packet->size_bytes - HEAD_BYTES;
-        drop_first(&wire->received);
-        if (size_bytes == 0 || size_bytes > capacity_bytes) continue;
-        *out_player = packet->bytes[1];
-        memcpy(bytes, packet->bytes + HEAD_BYTES, size_bytes);
-        return size_bytes;
-    }
+    (void)out_player, (void)bytes, (void)capacity_bytes;
+    if (wire->enet != NULL) ENET(return enet_wire_receive(wire->enet, out_player, bytes, capacity_bytes));
+    UDP(return udp_wire_receive(wire->udp, out_player, bytes, capacity_bytes));
     return 0;
-}
-
-static void send_due(Wire *wire)
-{
-    const uint64_t now = wire_now(NULL);
-    for (Packet *packet; (packet = first_packet(&wire->delayed)) != NULL && packet->due_ns <= now;) {
-        send_now(wire, packet->bytes, packet->size_bytes);
-        drop_first(&wire->delayed);
-    }
-}
-
-/* Keeps a packet for netplay, or passes it on. The host does not believe a machine that names another sender. */
-static void take_packet(Wire *wire, const Machine *from, const ENetPacket *packet)
-{
-    if (packet->dataLength < HEAD_BYTES || packet->dataLength > PACKET_BYTES) return;
-    if (wire->is_host && packet->data[1] != from->player) return;
-    if (packet->data[0] != wire->start.player) {
-        if (wire->is_host) send_now(wire, packet->data, (uint32_t)packet->dataLength);
-        return;
-    }
-    Packet *kept = add_packet(&wire->received);
-    if (kept == NULL) return;
-    kept->size_bytes = (uint32_t)packet->dataLength;
-    memcpy(kept->bytes, packet->data, packet->dataLength);
-}
-
-/* -------------------------------------------------------------------------------------------- messages */
-
-static void send_message(const Machine *machine, Message message, const void *bytes, size_t size_bytes)
-{
-    unsigned char whole[1 + sizeof(WireStart)] = {(unsigned char)message};
-    if (machine->peer == NULL) return;
-    if (size_bytes > 0) memcpy(whole + 1, bytes, size_bytes);
-    ENetPacket *packet = enet_packet_create(whole, 1 + size_bytes, ENET_PACKET_FLAG_RELIABLE);
-    if (packet != NULL && enet_peer_send(machine->peer, 0, packet) != 0) enet_packet_destroy(packet);
-}
-
-static void take_message(Wire *wire, Machine *from, const ENetPacket *packet)
-{
-    const size_t size = packet->dataLength;
-    if (size == 0) return;
-    if (packet->data[0] == MESSAGE_DONE) {
-        if (wire->is_host)
-            from->is_done = true;
-        else
-            wire->all_done = true;
-    } else if (packet->data[0] == MESSAGE_START && !wire->is_host && size == 1 + sizeof wire->start) {
-        memcpy(&wire->start, packet->data + 1, sizeof wire->start);
-        wire->has_started =
-            wire->start.player_count <= PLAYERS_MAX && wire->start.player < wire->start.player_count;
-    }
-}
-
-void wire_done(Wire *wire)
-{
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        send_message(&wire->machines[i], MESSAGE_DONE, NULL, 0);
-    enet_host_flush(wire->enet);
-}
-
-bool wire_all_done(const Wire *wire, uint32_t players)
-{
-    if (!wire->is_host) return wire->all_done || wire->is_lost;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        if (wire->machines[i].peer != NULL && wire->machines[i].player != NO_PLAYER &&
-            (players >> wire->machines[i].player & 1) != 0 && !wire->machines[i].is_done)
-            return false;
-    return true;
-}
-
-bool wire_started(const Wire *wire, WireStart *out_start)
-{
-    if (wire->has_started) *out_start = wire->start;
-    return wire->has_started;
-}
-
-bool wire_is_lost(const Wire *wire)
-{
-    return wire->is_lost;
-}
-
-/* --------------------------------------------------------------------------------------------- polling */
-
-static void connect_machine(Wire *wire, ENetPeer *peer)
-{
-    if (!wire->is_host) return;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
-        Machine *machine = &wire->machines[i];
-        if (machine->peer != NULL) continue;
-        *machine = (Machine){.peer = peer, .player = NO_PLAYER};
-        peer->data = machine;
-        return;
-    }
-    enet_peer_disconnect(peer, 0);
-}
-
-static void disconnect_machine(Wire *wire, const ENetPeer *peer)
-{
-    Machine *machine = wire->is_host ? peer->data : &wire->machines[0];
-    if (machine != NULL) machine->peer = NULL;
-    wire->is_lost = !wire->is_host;
-}
-
-static void take_event(Wire *wire, const ENetEvent *event)
-{
-    if (event->type == ENET_EVENT_TYPE_CONNECT) connect_machine(wire, event->peer);
-    if (event->type == ENET_EVENT_TYPE_DISCONNECT) disconnect_machine(wire, event->peer);
-    if (event->type != ENET_EVENT_TYPE_RECEIVE) return;
-    Machine *from = wire->is_host ? event->peer->data : &wire->machines[0];
-    if (from != NULL && event->channelID == 0) take_message(wire, from, event->packet);
-    if (from != NULL && event->channelID == 1) take_packet(wire, from, event->packet);
-    enet_packet_destroy(event->packet);
-}
-
-static uint32_t players_of(const Wire *wire)
-{
-    uint32_t players = wire->is_host ? 1u << wire->start.player : 0;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        if (wire->machines[i].peer != NULL && wire->machines[i].player < NO_PLAYER)
-            players |= 1u << wire->machines[i].player;
-    return players;
-}
-
-uint32_t wire_waiting(const Wire *wire)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        count += wire->machines[i].peer != NULL && wire->machines[i].player == NO_PLAYER;
-    return count;
-}
-
-/* Leaves machines whose player took part and is out now, so that others can have the seat. */
-static void leave_machines(Wire *wire, uint32_t seats)
-{
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
-        Machine *machine = &wire->machines[i];
-        if (machine->peer == NULL || machine->player == NO_PLAYER) continue;
-        const bool is_out = (seats >> machine->player & 1) != 0;
-        if (is_out && machine->was_present) {
-            enet_peer_disconnect_now(machine->peer, 0);
-            machine->peer = NULL;
-        }
-        machine->was_present = !is_out;
-    }
-}
-
-/* Gives free seats to machines that wait for one. */
-static void seat_machines(Wire *wire, const WireStart *start, uint32_t seats)
-{
-    wire->start = *start;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
-        Machine *machine = &wire->machines[i];
-        const uint32_t open = seats & ~players_of(wire);
-        if (machine->peer == NULL || machine->player != NO_PLAYER || open == 0) continue;
-        machine->player = (uint32_t)__builtin_ctz(open);
-        WireStart given = *start;
-        given.player = machine->player;
-        send_message(machine, MESSAGE_START, &given, sizeof given);
-    }
 }
 
 void wire_poll(Wire *wire, uint32_t wait_ms, const WireStart *start, uint32_t seats)
 {
-    ENetEvent event;
-    if (wire->is_host) {
-        leave_machines(wire, seats);
-        seat_machines(wire, start, seats);
-    }
+    (void)wait_ms, (void)start, (void)seats;
     send_due(wire);
-    if (wire->received.count > 0) wait_ms = 0;
-    for (int count = enet_host_service(wire->enet, &event, wait_ms); count > 0;
-         count = enet_host_service(wire->enet, &event, 0))
-        take_event(wire, &event);
+    if (wire->enet != NULL) ENET(enet_wire_poll(wire->enet, wait_ms, start, seats));
+    if (wire->udp != NULL) UDP(udp_wire_poll(wire->udp, wait_ms, start, seats));
     send_due(wire);
-    enet_host_flush(wire->enet);
+    if (wire->enet != NULL) ENET(enet_wire_flush(wire->enet));
 }

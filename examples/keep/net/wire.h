@@ -3,8 +3,9 @@
 #ifndef KEEP_WIRE_H
 #define KEEP_WIRE_H
 
-/* Packets between the machines of a game, over ENet. All machines are connected to the host, which passes packets on.
- * Game packets may be lost; messages are not. Without ENet, wire_none.c takes the place of wire.c. */
+/* Packets between the machines of a game, over ENet or UDP. All machines are connected to the host, which gives them seats.
+ * Game packets may be lost; messages are not. Over ENet, the host passes packets on; over UDP, machines send them to each
+ * other. */
 
 #include "../game/components.h"
 
@@ -30,13 +31,25 @@ typedef struct WireFaults {
     uint32_t delay_ms, lost_percent;
 } WireFaults;
 
+typedef enum WireTransport { WIRE_ENET, WIRE_UDP } WireTransport;
+
+typedef struct WireOptions {
+    WireTransport transport;
+    uint16_t port;    /* of the host */
+    uint64_t session; /* number that the machines of a game have in common, of the host */
+    WireFaults faults;
+} WireOptions;
+
 typedef struct Wire Wire;
 
-/* Opens a port for other machines. Returns NULL on failure, with the fault in message. */
-Wire *wire_host(uint16_t port, const WireFaults *faults, char *message, size_t message_bytes);
+/* Returns whether this build has a transport. */
+bool wire_has(WireTransport transport);
 
-/* Connects to a host: "ADDRESS" or "ADDRESS:PORT". Returns NULL on failure. */
-Wire *wire_join(const char *address, const WireFaults *faults, char *message, size_t message_bytes);
+/* Opens a port for other machines. Returns NULL on failure, with the fault in message. */
+Wire *wire_host(const WireOptions *options, char *message, size_t message_bytes);
+
+/* Connects to a host: "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT". Returns NULL on failure. */
+Wire *wire_join(const char *address, const WireOptions *options, char *message, size_t message_bytes);
 
 /* Closes all connections. NULL is allowed. */
 void wire_close(Wire *wire);

@@ -46,6 +46,13 @@ static bool parse_net(Options *options, int option, int argc, char **argv)
     if (option == 'J') net->join = optarg;
     if (option == 'P') net->player_count = number_of("players", optarg, PLAYERS_MAX);
     if (option == 'B') net->start_count = number_of("begin", optarg, PLAYERS_MAX);
+    if (option == 'N') {
+        net->transport = optarg;
+        if (!net_is_transport(optarg)) {
+            fprintf(stderr, "keep: --transport %s: give enet or udp\n", optarg);
+            exit(2);
+        }
+    }
     if (option == 'T') net->timeout_ms = number_of("timeout-ms", optarg, FRAMES_MAX);
     if (option == 'D') net->faults.delay_ms = number_of("delay-ms", optarg, 1000);
     if (option == 'L') net->faults.lost_percent = number_of("loss", optarg, 99);
@@ -111,6 +118,7 @@ Options options_parse(int argc, char **argv)
                                          {"host", optional_argument, NULL, 'H'},
                                          {"join", required_argument, NULL, 'J'},
                                          {"players", required_argument, NULL, 'P'},
+                                         {"transport", required_argument, NULL, 'N'},
                                          {"begin", required_argument, NULL, 'B'},
                                          {"timeout-ms", required_argument, NULL, 'T'},
                                          {"delay-ms", required_argument, NULL, 'D'},

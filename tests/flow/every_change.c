@@ -498,11 +498,7 @@ static void draw_recorded_clone(actor *by, quern_entity entity)
         quern_entity_is_provisional(entity) || !is_childless(entity))
         return;
     change.ids[0] = id;
-    if (!change.has_value)
-        change.target = quern__entity_of_link(
-            &every.world->storage, quern__parent_slot(&every.world->storage, quern_entity_index(entity)));
-    else if (random_chance(&by->random, 50))
-        change.target = other;
+    if (change.has_value && random_chance(&by->random, 50)) change.target = other;
     if (quern_entity_is_null(make_here(by, &change))) return;
     give_ids(by, &change, change.members);
     if (random_chance(&by->random, 60)) every_draw_some(by, change.members[0]);

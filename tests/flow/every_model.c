@@ -836,6 +836,7 @@ static void apply_to(const every_change *change, int entity)
 
 /* What the clones among some changes copy, in their order: the state before all of them. */
 static prefab clones[MAX_CLONES];
+static int clone_parents[MAX_CLONES]; /* of the entities */
 static uint32_t clone_count, cloned_count;
 
 static void capture_clones(const every_change *changes, uint32_t count)
@@ -849,6 +850,8 @@ static void capture_clones(const every_change *changes, uint32_t count)
                      "seed %llu, frame %llu: %u members, %u in the world, recorded %d",
                      (unsigned long long)every.seed, (unsigned long long)every.frame, captured,
                      changes[i].member_count, changes[i].is_recorded);
+        clone_parents[clone_count] =
+            it->entities[must_resolve(changes[i].entity, changes[i].stream)].targets[EVERY_PARENT];
         clones[clone_count++] = prefabs[EVERY_PREFABS];
     }
 }
@@ -859,9 +862,11 @@ static void apply(const every_change *change)
     applied = change;
     if (change->kind == EVERY_ACCUMULATE || change->kind == EVERY_EMIT) return;
     if (change->kind == EVERY_SPAWN || change->kind == EVERY_CLONE) {
-        const int parent = quern_entity_is_null(change->target)
-                               ? EVERY_NONE
-                               : must_resolve(change->target, change->stream);
+        int parent = EVERY_NONE;
+        if (!quern_entity_is_null(change->target))
+            parent = must_resolve(change->target, change->stream);
+        else if (change->is_recorded && !change->has_value)
+            parent = clone_parents[cloned_count];
         if (change->kind == EVERY_CLONE)
             it->entities[must_resolve(change->entity, change->stream)].features |= change->features;
         (void)spawn(change->kind == EVERY_SPAWN ? &prefabs[change->prefab] : &clones[cloned_count++],

@@ -15,6 +15,7 @@ sys.path.insert(0, IMAGES)
 
 import concepts  # noqa: E402
 import frame  # noqa: E402
+import ranks  # noqa: E402
 import rooms  # noqa: E402
 
 
@@ -45,6 +46,9 @@ class Pictures(unittest.TestCase):
 
     def test_frame_is_drawn_from_its_tables(self):
         self.assertEqual(read(IMAGES, "frame.svg"), frame.draw())
+
+    def test_ranks_are_drawn_from_the_table_of_their_page(self):
+        self.assertEqual(read(IMAGES, "ranks.svg"), ranks.draw(read(ROOT, "docs/machines.md")))
 
     def test_concepts_are_drawn_by_their_script(self):
         self.assertEqual(len(concepts.PICTURES), 6)

@@ -46,7 +46,7 @@ def draw(page):
     x = LEFT
     for name, colour in PARTS:
         parts += [concepts.box(x, BASE + 34, 18, 14, colour), concepts.text(x + 24, BASE + 46, f"{name}, by the model")]
-        x += 170
+        x += 190
     parts += [f'<circle cx="{x + 8:g}" cy="{BASE + 41:g}" r="5" fill="#333333"/>', concepts.text(x + 20, BASE + 46, "simulated")]
     return concepts.picture(LEFT + STEP * len(rows) + 10, BASE + 64, parts)
 

@@ -30,8 +30,7 @@ static quern_result find_source(const quern__resolved *resolved, quern__storage 
     if (!quern__hooks_are_used(storage) && quern__leaf_find(storage, clone->entity, &clone->archetype))
         return QUERN_OK;
     clone->prefab = find_captured(resolved, clone->entity);
-    return clone->prefab != NULL ? QUERN_OK
-                                 : quern__prefab_capture(storage, clone->entity, &clone->prefab);
+    return clone->prefab != NULL ? QUERN_OK : quern__prefab_capture(storage, clone->entity, &clone->prefab);
 }
 
 /* Logs why an entity is not copied, for the first such clone of each system. */
@@ -77,24 +76,22 @@ static bool extend_stream(quern__resolved *resolved, quern__gathered *gathered, 
 static quern_result begin_clone(quern__resolved *resolved, quern__gathered *gathered, quern__stream *stream,
                                 quern__storage *storage, quern__clone_item *item)
 {
-    quern__clone clone = {.entity = item->entity,
-                          .parent = item->parent,
-                          .system_number = stream->origin.system_number};
+    quern__clone clone = {
+        .entity = item->entity, .parent = item->parent, .system_number = stream->origin.system_number};
     quern_result result = QUERN_OK;
-    clone.is_dead = clone.is_not_copied =
-        quern__entities_find(&storage->entities, item->entity) == NULL;
+    clone.is_dead = clone.is_not_copied = quern__entities_find(&storage->entities, item->entity) == NULL;
     if (!clone.is_dead) result = find_source(resolved, storage, &clone);
     if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
     if (result != QUERN_OK) log_failure(resolved, stream, item->entity);
     clone.is_not_copied |= result != QUERN_OK;
     if (item->has_parent == 0 && !clone.is_not_copied)
-        clone.parent = quern__entity_of_link(
-            storage, quern__parent_slot(storage, quern_entity_index(item->entity)));
+        clone.parent =
+            quern__entity_of_link(storage, quern__parent_slot(storage, quern_entity_index(item->entity)));
     const uint32_t member_count = clone.prefab != NULL ? clone.prefab->members.count : 1;
     result = quern__created_check((uint64_t)stream->create_count + member_count);
-    if (result == QUERN_OK && (!quern__array_reserve(&storage->allocator, &resolved->clones,
-                                                     resolved->clones.count + 1) ||
-                               !extend_stream(resolved, gathered, stream, storage, &clone)))
+    if (result == QUERN_OK &&
+        (!quern__array_reserve(&storage->allocator, &resolved->clones, resolved->clones.count + 1) ||
+         !extend_stream(resolved, gathered, stream, storage, &clone)))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list clones");
     if (result != QUERN_OK) {
         quern__prefab_release(clone.prefab, &storage->allocator);

@@ -615,8 +615,7 @@ static QUERN__NO_INLINE void merge_spawned(walk *it, quern__item *item, uint32_t
         const uint32_t created = it->first_created + quern_entity_index(item->entity);
         const bool is_not_copied = quern__spawned_is_not_copied(it->merged->spawned, created);
         if (mode != WALK_SPAN)
-            drop_items(it, item->entity, i, 1,
-                       is_not_copied ? QUERN_DROP_NOT_COPIED : QUERN_DROP_REFUSED);
+            drop_items(it, item->entity, i, 1, is_not_copied ? QUERN_DROP_NOT_COPIED : QUERN_DROP_REFUSED);
         return;
     }
     quern__edit *edit = begin_edit(it, location, item->entity, (char *)item, i, mode);

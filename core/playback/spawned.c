@@ -92,11 +92,11 @@ static bool assign_rows(quern__resolved *resolved, const quern__storage *storage
 static quern_result find_plan(quern__resolved *resolved, quern__storage *storage, const quern__spawned *it,
                               quern__prefab *prefab, const quern__prefab_plan **out_plan)
 {
-    const uint32_t parent_slot =
-        it->parent.bits != 0 ? quern_entity_index(it->parent) : QUERN__SLOT_NONE;
+    const uint32_t parent_slot = it->parent.bits != 0 ? quern_entity_index(it->parent) : QUERN__SLOT_NONE;
     if (prefab != NULL)
         return quern__prefab_plan_find(storage, prefab, parent_slot,
-                                       prefab->has_outside_levels && is_planned(resolved, prefab), out_plan);
+                                       prefab->has_outside_levels && is_planned(resolved, prefab),
+                                       out_plan);
     const quern__clone *clone = &resolved->clones.items[it->first_clone];
     if (!clone->is_not_copied)
         return quern__leaf_plan_find(resolved, storage, clone->archetype, parent_slot, out_plan);

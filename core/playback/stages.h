@@ -828,8 +828,8 @@ struct quern__resolved {
     QUERN__ARRAY(quern__spawned) spawned; /* in the order of streams */
     /* for each of `spawned`, the first row of each group in its archetype */
     QUERN__ARRAY(uint32_t) spawned_rows;
-    bool spawned_are_linked; /* the relate stage has linked and named the members */
-    QUERN__ARRAY(quern__other_members) others; /* ascending */
+    bool spawned_are_linked;                     /* the relate stage has linked and named the members */
+    QUERN__ARRAY(quern__other_members) others;   /* ascending */
     QUERN__ARRAY(quern__leaf_plan *) leaf_plans; /* the first leaf_plan_count are in use */
     uint32_t leaf_plan_count;
     QUERN__ARRAY(quern_entity) handles; /* scratch memory: the members of one copied tree */

@@ -228,13 +228,13 @@ const quern__operation quern__operation_disable_tree = {
     .kind = QUERN__OPERATION_DISABLE_TREE,
     .traits = QUERN__TRAITS_OF_DISABLE_TREE | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
-const quern__operation quern__operation_clone = {
-    .key = QUERN__OPERATION_CLONE,
-    .item_bytes = sizeof(quern__clone_item),
-    .alignment_bytes = 8,
-    .command_count = 1,
-    .kind = QUERN__OPERATION_CLONE,
-    .traits = QUERN__TRAITS_OF_CLONE | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
+const quern__operation quern__operation_clone = {.key = QUERN__OPERATION_CLONE,
+                                                 .item_bytes = sizeof(quern__clone_item),
+                                                 .alignment_bytes = 8,
+                                                 .command_count = 1,
+                                                 .kind = QUERN__OPERATION_CLONE,
+                                                 .traits = QUERN__TRAITS_OF_CLONE |
+                                                           QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
 /* -------------------------------------------------------------------------------------- life cycle */
 

@@ -403,10 +403,11 @@ static quern_result check_override(cloning *it, const quern__archetype *archetyp
     const uint32_t index = quern__component_index(given->component);
     const quern__type *type = quern__components_type(components, index);
     if (given->member != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "it is of member %u, but only the root, member 0, is known before the sync point: "
-                           "capture a prefab and spawn it, to change other members",
-                           given->member);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "it is of member %u, but only the root, member 0, is known before the sync point: "
+            "capture a prefab and spawn it, to change other members",
+            given->member);
     if (type->size_bytes == 0 || quern__components_is_managed(components, index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' is a tag or is maintained by the world: override a component with values, "
@@ -481,8 +482,8 @@ static quern_result record_clone(const cloning *it, const quern__clone_item *ite
         if (space == NULL) space = quern__item_space_open(commands, it->sets[i]);
         *quern__item_append(commands, it->sets[i], space) = (quern__item){.entity = root};
         quern__item_write_value(it->sets[i], space, 0, it->def->overrides[i].column);
-        if (QUERN__UNLIKELY(!quern__type_own_provisional(
-                it->sets[i]->operands[0].type, space + it->sets[i]->operands[0].offset_bytes)))
+        if (QUERN__UNLIKELY(!quern__type_own_provisional(it->sets[i]->operands[0].type,
+                                                         space + it->sets[i]->operands[0].offset_bytes)))
             quern__commands_fail_memory(commands);
     }
     *out_root = root;
@@ -501,17 +502,19 @@ quern_result quern_commands_clone(quern_commands *commands, quern_entity entity,
     if (!quern__commands_can_record(commands))
         result = quern__commands_fail_foreign_use(commands, __func__);
     else if (quern__commands_have_created(commands, entity))
-        result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
-                             "the entity is created by this callback and does not exist before the sync point: "
-                             "create it twice, or spawn a prefab twice");
+        result =
+            quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                        "the entity is created by this callback and does not exist before the sync point: "
+                        "create it twice, or spawn a prefab twice");
     else
         result = quern__commands_check_entity(commands, entity, __func__);
     if (result == QUERN_OK && commands->open != NULL && commands->open->create_count >= QUERN_MAX_ENTITIES)
-        result = quern__fail(QUERN_ERROR_LIMIT,
-                             "one callback cannot create more than %u entities: clone fewer",
-                             QUERN_MAX_ENTITIES);
+        result =
+            quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities: clone fewer",
+                        QUERN_MAX_ENTITIES);
     if (result == QUERN_OK && def != NULL) {
-        const quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+        const quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(entity));
         item.parent = def->parent;
         item.has_parent = 1;
         result = check_clone_def(&it, quern__storage_archetype_of(storage, record), __func__);

@@ -43,7 +43,7 @@ typedef struct quern__inspect_request {
     /* Written by the main thread before it sets is_answered, then owned by the thread of the server. */
     uint32_t status;
     bool is_binary; /* `answer` is no JSON */
-    bool is_trace; /* the thread of the server adds the trace, instead of `answer` */
+    bool is_trace;  /* the thread of the server adds the trace, instead of `answer` */
     quern_byte_buffer answer;
 
     uint32_t reference_count;

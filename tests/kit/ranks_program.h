@@ -45,7 +45,8 @@ typedef struct program_poke {
 
 typedef struct program_draw {
     uint64_t seed;
-    bool planar, has_trees, has_births, has_deaths, has_jumps, has_globals, has_near, has_far, disables, has_early;
+    bool planar, has_trees, has_births, has_deaths, has_jumps, has_globals, has_near, has_far, disables,
+        has_early;
     uint32_t entity_count, frame_count, balance_every;
     float size, speed; /* radius is 1 */
 } program_draw;

@@ -715,9 +715,11 @@ static void merge_spawns(const walk *it)
  * a copy. */
 static void merge_clones(const walk *it)
 {
+    const quern__resolved *resolved = it->merged->spawned; /* there are clones */
+    assert(resolved != NULL);
     for (uint32_t i = 0; i < it->batch->item_count; i++) {
         quern__clone_item *item = (quern__clone_item *)(void *)quern__batch_item(it->batch, i);
-        const quern__clone *clone = &it->merged->spawned->clones.items[item->index];
+        const quern__clone *clone = &resolved->clones.items[item->index];
         const uint32_t other_count = clone->prefab != NULL ? clone->prefab->members.count - 1 : 0;
         if (clone->is_not_copied)
             drop_items(it, clone->entity, i, 1, clone->is_dead ? QUERN_DROP_DEAD : QUERN_DROP_NOT_COPIED);

@@ -215,9 +215,11 @@ quern_result quern__spawned_reserve_rows(quern__resolved *resolved, quern__stora
 
 /* ------------------------------------------------------------------------------------- rows of members */
 
-/* Returns the copied tree in which the entity that is created as number `created` is a member other than the root. */
-static const quern__spawned *find_other(const quern__resolved *resolved, uint32_t created,
-                                        uint32_t *out_member)
+#define NO_TREE UINT32_MAX
+
+/* Returns the number of the copied tree in which the entity that is created as number `created` is a member other than the
+ * root, or NO_TREE. */
+static uint32_t find_other(const quern__resolved *resolved, uint32_t created, uint32_t *out_member)
 {
     uint32_t begin = 0, end = resolved->others.count;
     while (begin < end) {
@@ -227,10 +229,10 @@ static const quern__spawned *find_other(const quern__resolved *resolved, uint32_
         else
             end = middle;
     }
-    if (begin == 0) return NULL;
+    if (begin == 0) return NO_TREE;
     const quern__other_members *others = &resolved->others.items[begin - 1];
     *out_member = 1 + created - others->first_created;
-    return *out_member <= others->count ? &resolved->spawned.items[others->spawned] : NULL;
+    return *out_member <= others->count ? others->spawned : NO_TREE;
 }
 
 /* Returns the instances with the entity that is created as number `created`, and in *out_member its number among their
@@ -240,8 +242,8 @@ static const quern__spawned *find_instances(const quern__resolved *resolved, uin
 {
     uint32_t begin = 0, end = resolved->spawned.count;
     if (QUERN__UNLIKELY(resolved->others.count > 0)) {
-        const quern__spawned *tree = find_other(resolved, created, out_member);
-        if (tree != NULL) return tree;
+        const uint32_t tree = find_other(resolved, created, out_member);
+        if (tree != NO_TREE) return &resolved->spawned.items[tree];
     }
     while (begin < end) {
         const uint32_t middle = begin + (end - begin) / 2;

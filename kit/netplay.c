@@ -182,8 +182,8 @@ quern_result quern__netplay_save_world(quern_netplay *netplay, quern_jobs *jobs,
 {
     const quern_save_def def = {.schedules = {netplay->def.schedule}};
     const uint32_t present = netplay->frame, frame = netplay->verified;
-    quern_result result = QUERN_OK;
-    if (frame < present) result = go_back(netplay, jobs, frame);
+    /* A call that failed may have left verified frames to be run again. */
+    quern_result result = frame < present ? go_back(netplay, jobs, frame) : run_again(netplay, jobs, frame);
     if (result != QUERN_OK) return result;
     bytes->allocator = netplay->allocator;
     result = quern_world_save(netplay->def.world, quern_sink_bytes(bytes), &def);
@@ -240,6 +240,17 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
     return QUERN_OK;
 }
 
+/* Tells the program that the world is loaded, unless it knows. The changes that it makes in the call are undone. */
+static quern_result tell_loaded(quern_netplay *netplay, quern_jobs *jobs)
+{
+    if (!netplay->owes_loaded) return QUERN_OK;
+    const quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
+    if (result != QUERN_OK) return result;
+    netplay->owes_loaded = false;
+    netplay->def.loaded(netplay->def.loaded_user_data);
+    return quern_history_restore(netplay->history, netplay->frame, jobs);
+}
+
 quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
                                        const quern__netplay_chunk *chunk)
 {
@@ -263,7 +274,11 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
         netplay->end = QUERN__NETPLAY_DAMAGED;
         return QUERN_OK;
     }
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) {
+        netplay->transfer
+            .first_missing--; /* the last chunk is sent again, and then the world is loaded again */
+        return result;
+    }
     /* Everything before the frame of the world is known. */
     netplay->frame = netplay->verified = netplay->loaded_frame = transfer->frame;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
@@ -275,12 +290,8 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
     netplay->loaded_ns = netplay->now_ns;
     quern__netplay_log_begin(netplay);
     if (netplay->def.spectates) quern__netplay_end_transfer(netplay);
-    if (netplay->def.loaded == NULL) return QUERN_OK;
-    /* The changes that the program makes in the call are undone. */
-    result = quern_history_save(netplay->history, netplay->frame, jobs);
-    if (result != QUERN_OK) return result;
-    netplay->def.loaded(netplay->def.loaded_user_data);
-    return quern_history_restore(netplay->history, netplay->frame, jobs);
+    netplay->owes_loaded = netplay->def.loaded != NULL;
+    return tell_loaded(netplay, jobs);
 }
 
 /* --------------------------------------------------------------------------------------- silence */
@@ -650,6 +661,11 @@ static quern_result check_def(const quern_netplay_def *def)
             "longer "
             "than the interval; spectators would see nothing while another machine has no spectator_count",
             interval, window);
+    if (!def->joins && !def->spectates && def->earlier_world != NULL)
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "quern_netplay_create: a machine that neither joins nor spectates has an "
+                               "earlier_world: leave it out; the world "
+                               "of no other machine is sent to this one");
     if (!def->joins && !def->spectates && (def->absent >> def->player & 1) != 0)
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -878,7 +894,8 @@ static quern_result check_end(const quern_netplay *netplay)
 static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                             uint32_t *out_frame_count)
 {
-    quern_result result;
+    quern_result result = tell_loaded(netplay, jobs);
+    if (result != QUERN_OK) return result;
     if (netplay->def.spectates) {
         result = quern__netplay_spectate(netplay, jobs, out_frame_count);
         return result == QUERN_OK ? check_end(netplay) : result;

@@ -121,7 +121,7 @@ typedef struct quern_netplay_def {
     uint64_t session QUERN__ZERO;
     uint32_t absent QUERN__ZERO; /**< Players that are absent at first and may join: bit i for player i. */
     bool joins QUERN__ZERO;      /**< Whether this machine joins a running session. */
-    /** With joins or spectates: an archive of the world that this machine had before (quern_world_save with the schedule, not
+    /** With joins or spectates, and otherwise refused: an archive of the world that this machine had before (quern_world_save with the schedule, not
      * compressed), for example from when it was dropped, or of a file that the game writes now and then. Parts of it that
      * the world of the others still has are not sent. It need not be of a certain frame: the world that arrives is the same
      * without it. It must stay valid until is_joining of quern_netplay_status is false. NULL: all of the world is sent. */

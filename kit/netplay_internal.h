@@ -282,6 +282,7 @@ struct quern_netplay {
     uint64_t adopted_ns;    /* when the last table was adopted */
     uint64_t steady_ns;     /* since when all members have heard each other, as far as this machine knows */
     uint64_t loaded_ns;     /* joining machine: when the world was loaded */
+    bool owes_loaded;       /* its program does not know yet */
     uint32_t loaded_frame;  /* first frame of this machine: that of the loaded world, or 0 */
     uint32_t confirmed;     /* first frame with an input that is not known */
     uint64_t sent_at_ns[QUERN__NETPLAY_WINDOW]; /* when packets were sent, by their numbers */

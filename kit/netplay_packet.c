@@ -887,7 +887,8 @@ static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint3
     if (kind != PACKET_CHUNKS || sender != divergence->report.player || divergence->is_whole ||
         divergence->start == QUERN__NETPLAY_NEVER)
         return QUERN_OK;
-    if (!read_chunk(in, sender, &chunk) || chunk.frame != divergence->start) return QUERN_OK;
+    if (!read_chunk(in, sender, &chunk) || chunk.has_list || chunk.frame != divergence->start)
+        return QUERN_OK; /* recordings have no list */
     return quern__netplay_store_chunk(netplay, &chunk, &divergence->is_whole);
 }
 

@@ -17,7 +17,9 @@
 enum {
     WORD_BYTES = 4,
     WORDS = QUERN__NETPLAY_CHUNK / WORD_BYTES,
-    HASHES_PER_CHUNK = QUERN__NETPLAY_CHUNK / sizeof(uint64_t)
+    HASHES_PER_CHUNK = QUERN__NETPLAY_CHUNK / sizeof(uint64_t),
+    MOST_PROBES =
+        64 /* of a hash: more have those that a sender has made to collide, and they are not looked for */
 };
 
 void quern__netplay_end_transfer(quern_netplay *netplay)
@@ -105,14 +107,14 @@ static uint64_t hash_at(const chunk_table *table, uint32_t chunk)
     return hash;
 }
 
-/* Returns the slot of the hash, or the empty one for it. */
+/* Returns the slot of the hash, or the empty one for it; NULL after MOST_PROBES others. */
 static uint32_t *find_slot(const chunk_table *table, uint64_t hash)
 {
     const uint64_t mask = ((uint64_t)1 << (64 - table->shift_bits)) - 1;
     uint64_t at = hash * 0x9E3779B97F4A7C15u >> table->shift_bits;
-    while (table->slots[at] != 0 && hash_at(table, table->slots[at] - 1) != hash)
-        at = (at + 1) & mask;
-    return &table->slots[at];
+    for (uint32_t i = 0; i < MOST_PROBES; i++, at = (at + 1) & mask)
+        if (table->slots[at] == 0 || hash_at(table, table->slots[at] - 1) == hash) return &table->slots[at];
+    return NULL;
 }
 
 /* Stores where the earlier world has the chunks of the table. */
@@ -126,14 +128,16 @@ static void look_for_chunks(quern_netplay *netplay, const chunk_table *table)
     for (uint32_t i = 0; i < WORDS; i++)
         power *= variable;
     for (uint64_t at = 0;; at++) {
-        const uint32_t chunk = *find_slot(table, hash);
+        const uint32_t *slot = find_slot(table, hash), chunk = slot != NULL ? *slot : 0;
         if (chunk != 0 && transfer->places[chunk - 1] == 0) transfer->places[chunk - 1] = (uint32_t)at + 1;
         if (at + WORDS == word_count) break;
         hash = hash * variable + word_at(earlier, at + WORDS) - power * word_at(earlier, at);
     }
     /* Chunks with equal hashes have the place of the first one. */
-    for (uint32_t i = 0; i < transfer->place_count; i++)
-        transfer->places[i] = transfer->places[*find_slot(table, hash_at(table, i)) - 1];
+    for (uint32_t i = 0; i < transfer->place_count; i++) {
+        const uint32_t *slot = find_slot(table, hash_at(table, i));
+        transfer->places[i] = slot != NULL ? transfer->places[*slot - 1] : 0;
+    }
 }
 
 /* Finds the chunks that the earlier world has, when the list has arrived. Without memory for that, all is sent. */
@@ -167,7 +171,7 @@ static void use_list(quern_netplay *netplay)
     const chunk_table table = {transfer->bytes.bytes, slots, 64 - bits};
     for (uint32_t i = 0; i < count; i++) {
         uint32_t *slot = find_slot(&table, hash_at(&table, i));
-        if (*slot == 0) *slot = i + 1;
+        if (slot != NULL && *slot == 0) *slot = i + 1;
     }
     look_for_chunks(netplay, &table);
     allocator->release(allocator->user_data, slots, slots_bytes, _Alignof(uint64_t));

@@ -313,10 +313,15 @@ static quern_component find_write(const quern_ranks *ranks, const quern_query_de
 /* Returns whether a query can have rows of ghosts: a term for a component that they lack rules them out. */
 static bool matches_ghosts(const quern_ranks *ranks, const quern_query_def *query)
 {
-    for (uint32_t i = 0; i < QUERN_MAX_TERMS && query->terms[i].component.bits != 0; i++)
-        if (query->terms[i].path == QUERN_PATH_ROW && query->terms[i].match == QUERN_MATCH_ALL &&
-            !is_of_ghosts(ranks, query->terms[i].component))
+    for (uint32_t i = 0; i < QUERN_MAX_TERMS && query->terms[i].component.bits != 0; i++) {
+        const quern_term *term = &query->terms[i];
+        const bool is_always_there = quern_component_equal(term->component, ranks->def.position) ||
+                                     quern_component_equal(term->component, ranks->ghost);
+        if (term->path == QUERN_PATH_ROW &&
+            ((term->match == QUERN_MATCH_ALL && !is_of_ghosts(ranks, term->component)) ||
+             (term->match == QUERN_MATCH_NONE && is_always_there)))
             return false;
+    }
     return true;
 }
 
@@ -409,6 +414,9 @@ quern_result quern_ranks_start(quern_ranks *ranks, quern_schedule *schedule, que
     ranks->delta_seconds = delta_seconds;
     quern_result result = quern_schedule_compile(schedule);
     if (result == QUERN_OK) result = check_systems(ranks);
+    /* systems may have been added to it since quern_ranks_overlap */
+    if (result == QUERN_OK && ranks->inner != NULL) result = quern_schedule_compile(ranks->inner);
+    if (result == QUERN_OK && ranks->inner != NULL) result = check_inner_systems(ranks, ranks->inner);
     if (result == QUERN_OK) result = quern_entity_destroy_matching(ranks->all_ghosts, NULL);
     if (result == QUERN_OK && ranks->def.restart)
         result = quern__ranks_load(ranks);
@@ -838,6 +846,7 @@ static quern_result begin_run(quern_ranks *ranks, uint64_t frame_count, bool wan
     ranks->problem[0] = '\0';
     ranks->has_lost_checkpoint = false;
     ranks->stage = RANKS_BEGIN;
+    quern__ranks_skip_time(&ranks->def.transport);
     return QUERN_OK;
 }
 

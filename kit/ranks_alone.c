@@ -113,7 +113,15 @@ static bool receive(void *user_data, quern_byte_buffer *bytes, uint32_t *out_fro
 
 static double tell_time(void *user_data)
 {
-    return ((const ranks_mailbox *)user_data)->clock;
+    ranks_mailbox *box = user_data;
+    charge(box);
+    return box->clock;
+}
+
+void quern__ranks_skip_time(const quern_ranks_transport *transport)
+{
+    if (transport->now == tell_time)
+        ((const ranks_mailbox *)transport->user_data)->owner->charged_ns = quern__ranks_processor_ns();
 }
 
 /* No rank can go on: moves the clocks to the next arrivals. */
@@ -122,7 +130,9 @@ static void pass_time(void *user_data)
     quern_ranks_alone *alone = ((const ranks_mailbox *)user_data)->owner;
     double next = INFINITY;
     for (uint32_t i = 0; i < alone->rank_count; i++)
-        if (alone->boxes[i].first != NULL && alone->boxes[i].first->arrival < next)
+        /* A parcel that has arrived and was not taken is one of a rank that has failed. */
+        if (alone->boxes[i].first != NULL && alone->boxes[i].first->arrival > alone->boxes[i].clock &&
+            alone->boxes[i].first->arrival < next)
             next = alone->boxes[i].first->arrival;
     for (uint32_t i = 0; i < alone->rank_count; i++) {
         ranks_mailbox *box = &alone->boxes[i];

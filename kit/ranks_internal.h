@@ -282,8 +282,11 @@ quern_result quern__ranks_send_ghosts(quern_ranks *ranks);
 quern_result quern__ranks_take_ghosts(quern_ranks *ranks);
 quern_result quern__ranks_check_ghosts(quern_ranks *ranks);
 
+/* Lets processor time since the last run not count, if the transport simulates a network. */
+void quern__ranks_skip_time(const quern_ranks_transport *transport);
+
 /* Puts the numbers of this rank in its place among those of all ranks, which are 0. */
-void quern__ranks_put_own(const quern_ranks *ranks, int64_t *numbers);
+void quern__ranks_put_own(quern_ranks *ranks, int64_t *numbers);
 /* Keeps the sums of these numbers. Errors: OUT_OF_MEMORY. */
 quern_result quern__ranks_take_list(quern_ranks *ranks, const int64_t *numbers);
 /* Destroys all ghosts, and forgets which of the own entities others have. */

@@ -13,7 +13,7 @@ static uint64_t count_ghosts(const quern_ranks *ranks)
     return ranks->all_ghosts != NULL ? quern_query_count(ranks->all_ghosts) : 0;
 }
 
-void quern__ranks_put_own(const quern_ranks *ranks, int64_t *numbers)
+void quern__ranks_put_own(quern_ranks *ranks, int64_t *numbers)
 {
     const quern_ranks_stats *own = &ranks->own, *before = &ranks->listed;
     const uint64_t values[RANKS_LISTED] = {quern_query_count(ranks->all_owned),
@@ -25,12 +25,12 @@ void quern__ranks_put_own(const quern_ranks *ranks, int64_t *numbers)
                                            own->packet_count - before->packet_count};
     memset(numbers, 0, ranks->rank_count * RANKS_LISTED * sizeof *numbers);
     memcpy(numbers + (size_t)ranks->rank * RANKS_LISTED, values, sizeof values);
+    ranks->listed = ranks->own;
 }
 
 quern_result quern__ranks_take_list(quern_ranks *ranks, const int64_t *numbers)
 {
     ranks->list_numbers.size_bytes = 0;
-    ranks->listed = ranks->own;
     return quern__ranks_append(&ranks->list_numbers, numbers,
                                ranks->rank_count * RANKS_LISTED * sizeof *numbers) != NULL
                ? QUERN_OK

@@ -21,8 +21,8 @@ typedef struct ranks_options {
     uint32_t dying_rank, hanging_rank; /* NO_RANK: none */
     uint64_t dying_frame, hanging_frame;
     bool json, ping, map;
-    bool has_every; /* whether the option is given */
-    bool speaks;    /* whether this rank prints */
+    bool has_every, has_megabytes; /* whether the options are given */
+    bool speaks;                   /* whether this rank prints */
 } ranks_options;
 
 typedef struct ranks_run {
@@ -100,6 +100,7 @@ static int set_number(ranks_run *run, const quern_ranks_option *option, const ch
     if (parse_number(text, '\0', &number, &end) && number >= option->least && number <= option->most) {
         *option->value = number;
         run->options.has_every |= option->value == &run->options.every;
+        run->options.has_megabytes |= option->value == &run->options.megabytes;
         return 0;
     }
     snprintf(limits, sizeof limits, "%s takes a whole number from %" PRIu64 " to %" PRIu64, option->name,
@@ -446,6 +447,11 @@ static int check_ranks(const ranks_run *run, const quern_ranks_transport *transp
 {
     const ranks_options *options = &run->options;
     char counts[64];
+    if (options->map && options->json)
+        return complain(run, "--map prints text, and --json one line of JSON: leave out one of them%s%s",
+                        "", "");
+    if (options->has_megabytes && options->latency_us == 0)
+        return complain(run, "--megabytes belongs to a simulated network: add --latency-us N%s%s", "", "");
     if (options->latency_us > 0 && (transport != NULL || options->threads != 1))
         return complain(
             run, "--latency-us simulates a network between ranks of one process with one thread: %s%s",

@@ -156,6 +156,48 @@ Test(ranks, a_simulated_network_takes_a_latency_for_each_exchange)
     }
 }
 
+static void work(double seconds)
+{
+    const uint64_t begin_ns = quern__ranks_processor_ns();
+    while (1e-9 * (double)(quern__ranks_processor_ns() - begin_ns) < seconds) {
+    }
+}
+
+static void work_longer_than_the_timeout(quern_context *context, const quern_view *view)
+{
+    work(.06);
+}
+
+/* Neither time before a run nor the time of frames, which all ranks need, is silence. */
+Test(ranks, simulated_time_of_work_is_no_silence)
+{
+    party p;
+    const quern_ranks_network network = {.latency_seconds = 1e-5, .bytes_per_second = 1e9};
+    const program_draw draw = program_draw_from(3);
+    quern_ranks *list[2];
+    program_rank ranks[2];
+    must(quern_ranks_alone_create(2, NULL, &p.alone));
+    must(quern_ranks_alone_set_network(p.alone, &network));
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_ranks_def base = {.timeout_seconds = .04};
+        must(quern_ranks_alone_transport(p.alone, i, &base.transport));
+        program_open(&ranks[i], &draw, &base, NULL);
+        must(quern_schedule_add_system(
+            ranks[i].schedule,
+            &(quern_system_def){.name = "work", .run = work_longer_than_the_timeout, .phase = 4}, NULL));
+        program_populate(&ranks[i]);
+        list[i] = ranks[i].ranks;
+    }
+    work(.06);
+    must(quern_ranks_run_all(list, 2, 2, NULL));
+    work(.06);
+    must(quern_ranks_run_all(list, 2, 1, NULL));
+    cr_assert(quern_ranks_alone_seconds(p.alone) < 3 * .12);
+    for (uint32_t i = 0; i < 2; i++)
+        program_close(&ranks[i]);
+    quern_ranks_alone_destroy(p.alone);
+}
+
 /* Each byte takes a second, one after another. */
 Test(ranks, a_simulated_network_sends_bytes_one_after_another)
 {
@@ -232,7 +274,7 @@ Test(ranks, an_early_schedule_cannot_change_what_others_see)
 {
     party p;
     open_without_early(&p, 2);
-    const program_rank *rank = &p.ranks[0];
+    program_rank *rank = &p.ranks[0];
     const quern_term number = quern_term_read(rank->number), place = quern_term_read(rank->place);
     const struct {
         quern_system_def def;
@@ -246,6 +288,18 @@ Test(ranks, an_early_schedule_cannot_change_what_others_see)
         expect_message(wrong[i].message);
         quern_schedule_destroy(p.ranks[0].early);
     }
+    add_early_system(&p, 0,
+                     (quern_system_def){.name = "not ghosts",
+                                        .run = look_at_exchange,
+                                        .terms = {place, quern_term_without(quern_ranks_ghost(p.list[0]))}},
+                     QUERN_OK);
+    must(quern_schedule_add_system(p.ranks[0].early, &wrong[1].def, NULL));
+    p.list[0]->was_started = false;
+    cr_assert_eq(quern_ranks_start(p.list[0], rank->schedule, NULL, 1), QUERN_ERROR_INVALID_ARGUMENT);
+    expect_message(wrong[1].message);
+    close_party(&p);
+    open_without_early(&p, 2);
+    rank = &p.ranks[0];
     cr_assert_eq(quern_ranks_overlap(NULL, rank->schedule), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_overlap(p.list[0], NULL), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_overlap(p.list[0], rank->schedule), QUERN_ERROR_INVALID_ARGUMENT);

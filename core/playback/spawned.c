@@ -93,10 +93,13 @@ static quern_result find_plan(quern__resolved *resolved, quern__storage *storage
                               quern__prefab *prefab, const quern__prefab_plan **out_plan)
 {
     const uint32_t parent_slot = it->parent.bits != 0 ? quern_entity_index(it->parent) : QUERN__SLOT_NONE;
+    /* A captured tree has a reference for each clone that copies it: with one, no instance before has planned it. */
+    const bool is_alone =
+        it->first_clone != QUERN__CLONE_NONE && prefab != NULL && prefab->reference_count == 1;
     if (prefab != NULL)
-        return quern__prefab_plan_find(storage, prefab, parent_slot,
-                                       prefab->has_outside_levels && is_planned(resolved, prefab),
-                                       out_plan);
+        return quern__prefab_plan_find(
+            storage, prefab, parent_slot,
+            prefab->has_outside_levels && !is_alone && is_planned(resolved, prefab), out_plan);
     const quern__clone *clone = &resolved->clones.items[it->first_clone];
     if (!clone->is_not_copied)
         return quern__leaf_plan_find(resolved, storage, clone->archetype, parent_slot, out_plan);

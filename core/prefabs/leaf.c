@@ -41,6 +41,8 @@ bool quern__leaf_find(const quern__storage *storage, quern_entity entity, quern_
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__type *type = archetype->columns[i].type;
         if (type->hooks.destroy != NULL && type->hooks.copy == NULL) return false;
+        /* handles in lists need memory to be replaced, which capturing reserves before anything changes */
+        if (QUERN__UNLIKELY(type->lists != NULL && type->has_entity_fields)) return false;
         if (QUERN__UNLIKELY(type->has_entity_fields) &&
             quern_entity_is_provisional(quern__type_find_provisional(
                 type, quern__column_at(&archetype->columns[i], record->location), 1)))

@@ -459,7 +459,7 @@ static bool has_only_parent(const quern_spawn_def *def)
         if (def->overrides[i].component.bits != 0 || def->overrides[i].member != 0 ||
             def->overrides[i].column != NULL || def->fill_components[i].bits != 0)
             return false;
-    return def->fill == NULL;
+    return def->fill == NULL && def->fill_member == 0;
 }
 
 static quern_result clone(quern_world *world, quern_entity entity, const quern_spawn_def *def,

@@ -241,7 +241,7 @@ quern_result quern__redefine_begin(quern__redefinition *it, quern_result result,
     it->change =
         (quern__type_change){.old = *it->type, .type = it->type, .component_index = component_index};
     *it->type = it->fresh;
-    if (it->is_converted) result = quern__redefine_check_history(it->world);
+    if (it->is_converted) result = quern__redefine_check_history(it->world, it->only_checks);
     if (it->is_converted && result == QUERN_OK) result = choose_conversion(it, how);
     return result == QUERN_OK ? QUERN_OK : quern__redefine_end(it, result, NULL);
 }
@@ -294,12 +294,15 @@ quern_result quern__redefine_check_since(const quern_world *world, uint64_t layo
         what);
 }
 
-quern_result quern__redefine_check_history(const quern_world *world)
+quern_result quern__redefine_check_history(const quern_world *world, bool only_checks)
 {
     if (world->history == NULL || world->history_frames(world->history, false) != UINT32_MAX)
         return QUERN_OK;
-    for (quern_world_user *user = world->first_user; user != NULL; user = user->next)
-        if (user->release_deltas != NULL) user->release_deltas(user);
+    for (quern_world_user *user = world->first_user; user != NULL; user = user->next) {
+        if (user->release_deltas == NULL) continue;
+        if (only_checks) return QUERN_OK; /* the tool would release them */
+        user->release_deltas(user);
+    }
     if (world->history_frames(world->history, false) != UINT32_MAX) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,

@@ -274,7 +274,7 @@ quern_result quern__redefine_check_since(const quern_world *world, uint64_t layo
 
 /* Drops what histories keep of the world, which has the old layout. Before a conversion, while the type of the world is
  * the old one; the first call checks. Errors of the first: INVALID_ARGUMENT. */
-quern_result quern__redefine_check_history(const quern_world *world);
+quern_result quern__redefine_check_history(const quern_world *world, bool only_checks);
 uint32_t quern__redefine_drop_frames(quern__redefinition *it);
 
 /* ------------------------------------------------------------------------------------------- getters */

@@ -94,7 +94,7 @@ typedef enum quern_drop_reason {
     QUERN_DROP_NO_COMPONENT,       /**< Accumulate: the entity does not have the component. */
     QUERN_DROP_NO_EDGE,            /**< Set the value of an edge: the source does not have the target. */
     /** Clone: the entity cannot be copied, as a line in the log says. Commands on the copy of an entity that was not
-     * copied, for this reason or because it was dead. */
+     * copied, for this reason or because it was dead; accumulated values on such a copy count as DESTROYED. */
     QUERN_DROP_NOT_COPIED
 } quern_drop_reason;
 

@@ -315,8 +315,8 @@ QUERN_API quern_result quern_commands_spawn(quern_commands *commands, quern_pref
  * the parent or a target outside of the tree has been destroyed by then, the copy is made without that link, and one
  * command counts as dropped (QUERN_DROP_TARGET_DEAD).
  *
- * Errors: those of the functions in commands.h, for entity, parent and overrides; INVALID_ARGUMENT (a fill; the override of
- * another member, of a tag, or of a component that the world manages); COMPONENT_ABSENT (an override of a component that the
+ * Errors: those of the functions in commands.h, for entity, parent and overrides; INVALID_ARGUMENT (a fill; a column that is
+ * NULL; the override of another member, of a tag, of the value of an edge, or of a component that the world manages); COMPONENT_ABSENT (an override of a component that the
  * entity does not have); DUPLICATE_COMPONENT; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's
  * thread. */
 QUERN_API quern_result quern_commands_clone(quern_commands *commands, quern_entity entity,

@@ -347,7 +347,7 @@ typedef struct quern_query_def {
      * An iteration ends with STRUCTURE_CHANGED if another one of the same query begins in it after such a write.
      *
      * Such a query has no target term, no change filter and no whole_chunks, and quern_query_parallel_for refuses it. A
-     * system has it among its further queries (queries in quern_system_def). */
+     * system has it among its further queries (queries in quern_system_def), or for its own rows (order_by there). */
     quern_order order_by QUERN__ZERO;
 } quern_query_def;
 

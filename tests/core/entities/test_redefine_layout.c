@@ -685,6 +685,10 @@ Test(redefine_layout, tools_that_release_their_deltas_do_not_refuse_it)
     must(quern_component_redefine(world, unit, &def, NULL, NULL));
     cr_assert(tool.delta != NULL);
     def = new_def();
+    quern_redefine_def checks = renamed;
+    checks.only_checks = true;
+    must(quern_component_redefine(world, unit, &def, &checks, NULL));
+    cr_assert(tool.delta != NULL);
     must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, unit, &def, &renamed, NULL));
     cr_assert(tool.delta == NULL);
     quern_delta_destroy(foreign);

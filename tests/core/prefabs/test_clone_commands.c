@@ -542,3 +542,44 @@ Test(clone_commands_memory, changes_nothing_if_memory_is_exhausted_and_can_be_tr
         close_all();
     }
 }
+
+/* A handle in a list needs memory to be replaced, so a clone without that memory waits for the next sync point. */
+Test(clone_commands, handles_in_lists_are_replaced_or_the_clone_waits)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    must(quern_lists_set_allocator(&allocator));
+    const quern_entity source = make(5);
+    friends own = {.first = source};
+    quern_entity copy;
+    must(QUERN_LIST_PUSH(&own.list, quern_entity, source));
+    must(quern_entity_set(world, source, friends_of, &own));
+    quern_list_free(&own.list.list);
+    must(quern_commands_clone(quern_world_commands(world), source, NULL, &copy));
+    must(quern_commands_add(quern_world_commands(world), copy, marked, NULL));
+    failing_allocator_fail_from(memory, 0);
+    cr_assert_eq(quern_world_flush(world), QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(memory);
+    must(quern_world_flush(world));
+    quern_query *query =
+        setup_query(world, (const quern_term[]){quern_term_read(friends_of), quern_term_with(marked)}, 2);
+    uint32_t count = 0;
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it); count++) {
+        const friends *found = quern_view_read(&it.view, 0);
+        cr_assert(quern_entity_equal(found->first, it.view.entities[0]));
+        cr_assert(quern_entity_equal(found->list.items[0], it.view.entities[0]));
+    }
+    cr_assert_eq(count, 1);
+    quern_query_destroy(query);
+    close_valid_world();
+    world = setup_world(); /* for the end of the suite */
+    failing_allocator_close(memory);
+    must(quern_lists_set_allocator(NULL));
+}
+
+Test(clone_commands, a_member_to_fill_must_exist_in_leaves_too)
+{
+    const quern_entity leaf = make(1);
+    const quern_spawn_def def = {.fill_member = 3};
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_clone(world, leaf, &def, NULL));
+}

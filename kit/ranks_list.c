@@ -23,7 +23,7 @@ void quern__ranks_put_own(quern_ranks *ranks, int64_t *numbers)
                                            own->wait_ns - before->wait_ns,
                                            own->sent_bytes - before->sent_bytes,
                                            own->packet_count - before->packet_count};
-    memset(numbers, 0, ranks->rank_count * RANKS_LISTED * sizeof *numbers);
+    memset(numbers, 0, (size_t)ranks->rank_count * RANKS_LISTED * sizeof *numbers);
     memcpy(numbers + (size_t)ranks->rank * RANKS_LISTED, values, sizeof values);
     ranks->listed = ranks->own;
 }
@@ -32,7 +32,7 @@ quern_result quern__ranks_take_list(quern_ranks *ranks, const int64_t *numbers)
 {
     ranks->list_numbers.size_bytes = 0;
     return quern__ranks_append(&ranks->list_numbers, numbers,
-                               ranks->rank_count * RANKS_LISTED * sizeof *numbers) != NULL
+                               (size_t)ranks->rank_count * RANKS_LISTED * sizeof *numbers) != NULL
                ? QUERN_OK
                : QUERN_ERROR_OUT_OF_MEMORY;
 }
@@ -138,13 +138,14 @@ quern_result quern_ranks_draw(const quern_ranks *ranks, uint32_t columns, uint32
                                "%s: %u columns and %u rows are not possible: pass 1 to %d", function,
                                (unsigned)columns, (unsigned)rows, QUERN_RANKS_MAX_COLUMNS);
     const ranks_box *extent = &ranks->extent;
+    const int64_t width = extent->max[0] - extent->min[0], height = extent->max[1] - extent->min[1];
     bool is_written = true;
     for (uint32_t row = 0; row < rows && is_written; row++) {
         for (uint32_t column = 0; column < columns; column++) {
-            const int64_t width = extent->max[0] - extent->min[0], height = extent->max[1] - extent->min[1];
-            const int64_t units[3] = {extent->min[0] + width * (2 * column + 1) / (2 * columns),
-                                      extent->max[1] - 1 - height * (2 * row + 1) / (2 * rows),
-                                      (extent->min[2] + extent->max[2]) / 2};
+            const int64_t units[3] = {
+                extent->min[0] + width * ((int64_t)column * 2 + 1) / ((int64_t)columns * 2),
+                extent->max[1] - 1 - height * ((int64_t)row * 2 + 1) / ((int64_t)rows * 2),
+                (extent->min[2] + extent->max[2]) / 2};
             line[column] =
                 marks[ranks->is_divided ? quern__ranks_find(ranks, units) % (sizeof marks - 1) : 0];
         }

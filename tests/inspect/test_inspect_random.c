@@ -495,7 +495,7 @@ static void open_program(quern_jobs *jobs)
 
 static void run(uint64_t seed, uint32_t thread_count, uint32_t steps)
 {
-    open_answer answers[ANSWERS] = {{NULL}};
+    open_answer answers[ANSWERS] = {{.request = NULL}};
     quern_jobs *jobs = NULL;
     random_numbers = (random_source){seed};
     if (thread_count > 1) must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_count}, &jobs));

@@ -679,6 +679,7 @@ static void begin_capture(quern__inspect_answer *answer)
     if (inspector->capture == NULL)
         result = quern_frame_capture_create(&inspector->def.allocator, &inspector->capture);
     inspector->is_capture_requested = result == QUERN_OK;
+    inspector->has_capture = false; /* so that a forecast waits for the new one */
     quern__inspect_finish_change(answer, result);
 }
 

@@ -7,11 +7,13 @@ usage: quern_inspect.py URL COMMAND [ARGUMENT ...]
 
 URL is the address that the program prints; '-' stands for the environment variable QUERN_INSPECT_URL. Answers are JSON on
 standard output, warnings and errors are on standard error. Exit codes: 0 done; 1 the program refused the request; 2 wrong
-usage; 3 the program does not answer; 4 what was waited for did not happen.
+usage, or a file that cannot be read or written; 3 the program does not answer; 4 what was waited for did not happen; 130
+interrupted.
 """
 
 import argparse
 import csv
+import http.client
 import json
 import os
 import sys
@@ -20,46 +22,70 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-REFUSED, USAGE, SILENT, LATE = 1, 2, 3, 4
+REFUSED, USAGE, SILENT, LATE, INTERRUPTED = 1, 2, 3, 4, 130
 ANSWER_SECONDS = 30
 # The address is on this machine: a proxy of the environment must not be asked.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Failed(Exception):
-    """An error to show, with the exit code of the script."""
+    """An error to show, with the exit code of the script, and the status of HTTP if the program refused the request."""
 
-    def __init__(self, message, code=REFUSED):
+    def __init__(self, message, code=REFUSED, status=None):
         super().__init__(message)
         self.code = code
+        self.status = status
+
+
+class Answer(dict):
+    """An object in an answer."""
+
+    def __missing__(self, key):
+        raise Failed(f"the answer is not that of an inspector: it lacks '{key}'", SILENT)
+
+
+def send(request):
+    """Returns the answer of the program, also a refusal."""
+    try:
+        return OPENER.open(request, timeout=ANSWER_SECONDS)
+    except urllib.error.HTTPError as refusal:
+        return refusal
 
 
 def ask_bytes(url, method, point, body=None, **arguments):
     """Sends a request and returns the bytes of the answer."""
     given = {name: value for name, value in arguments.items() if value is not None}
     address = f"{url.rstrip('/')}/api/{point}?{urllib.parse.urlencode(given)}"
+    data = (body or b"") if method == "POST" else None
     try:
-        data = (body or b"") if method == "POST" else None
-        with OPENER.open(urllib.request.Request(address, method=method, data=data), timeout=ANSWER_SECONDS) as answer:
-            return answer.read()
-    except urllib.error.HTTPError as error:
-        try:
-            message = json.load(error)["error"]
-        except (ValueError, KeyError, TypeError):
-            message = f"{url} is no inspector: it answered '{error}'"
-        raise Failed(message) from error
-    except (OSError, ValueError) as error:
+        with send(urllib.request.Request(address, method=method, data=data)) as answer:
+            content, status = answer.read(), answer.code
+    except (ValueError, http.client.InvalidURL) as error:
+        raise Failed(f"{address} is no address: {error}", USAGE) from error
+    except OSError as error:
         raise Failed(f"{url} does not answer: {getattr(error, 'reason', error)}; does the program run, and is this "
                      "the address that it printed?", SILENT) from error
+    except http.client.HTTPException as error:
+        raise Failed(f"{url} is no inspector, or it ended within an answer: {error!r}", SILENT) from error
+    if 200 <= status < 300:
+        return content
+    try:
+        message = json.loads(content)["error"]
+    except (ValueError, KeyError, TypeError):
+        message = f"{url} is no inspector: it answered with status {status}"
+    raise Failed(message, status=status)
 
 
 def ask(url, method, point, body=None, **arguments):
     """Sends a request and returns the answer."""
     text = ask_bytes(url, method, point, body, **arguments)
     try:
-        return json.loads(text)
+        answer = json.loads(text, object_hook=Answer)
     except ValueError as error:
         raise Failed(f"{url} is no inspector: its answer is no JSON", SILENT) from error
+    if not isinstance(answer, Answer):
+        raise Failed(f"{url} is no inspector: its answer is no object", SILENT)
+    return answer
 
 
 def get(url, point, **arguments):
@@ -83,6 +109,18 @@ def wait_for(what, seconds, holds):
         if time.monotonic() > end:
             raise Failed(f"{what} within {seconds:g} seconds", LATE)
         time.sleep(0.05)
+
+
+def wait_for_answer(what, seconds, request):
+    """Repeats a request while the program does not have what it asks for yet."""
+    def answered():
+        try:
+            return request()
+        except Failed as failure:
+            if failure.status not in (404, 409):
+                raise
+            return None
+    return wait_for(what, seconds, answered)
 
 
 def show(answer):
@@ -191,6 +229,8 @@ def field(entity, path, fields):
 
 
 def do_watch(url, given):
+    if not given.rate >= 0.001:
+        raise Failed(f"--rate is {given.rate:g}: it must be at least 0.001 times per second", USAGE)
     fields = fields_of(url)
     for path in given.paths:
         if path not in fields:
@@ -249,43 +289,31 @@ def do_wait(url, given):
 
 def do_forecast(url, given):
     post(url, "capture")
-
-    def captured():
-        try:
-            return get(url, "forecast", threads=given.threads)
-        except Failed as failure:
-            if failure.code != REFUSED:
-                raise
-            return None
-    show(wait_for("the program did not run a frame by quern_inspector_run", given.timeout, captured))
+    show(wait_for_answer("the program did not run a frame by quern_inspector_run", given.timeout,
+                         lambda: get(url, "forecast", threads=given.threads)))
 
 
 def do_trace(url, given):
     post(url, "record", frames=given.frames)
-
-    def recorded():
-        try:
-            return ask_bytes(url, "GET", "trace")
-        except Failed as failure:
-            if failure.code != REFUSED:
-                raise
-            return None
-    write(given.file, wait_for(f"the program did not run {given.frames} frames", given.timeout, recorded))
+    write(given.file, wait_for_answer(f"the program did not run {given.frames} frames", given.timeout,
+                                      lambda: ask_bytes(url, "GET", "trace")))
 
 
 # --------------------------------------------------------------------------------------------- files
 
 
+def store(path, content):
+    """Writes a file, and returns what the answer says of it."""
+    with open(path, "wb") as file:
+        file.write(content)
+    return {"file": path, "bytes": len(content)}
+
+
 def write(path, content):
     if path == "-":
         sys.stdout.buffer.write(content)
-        return
-    try:
-        with open(path, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise Failed(f"{path} cannot be written: {error.strerror}") from error
-    show({"file": path, "bytes": len(content)})
+    else:
+        show(store(path, content))
 
 
 def do_save(url, given):
@@ -294,6 +322,7 @@ def do_save(url, given):
 
 def do_case(url, given):
     """Records a test case, waits for its frames, and writes its three files."""
+    os.makedirs(given.folder, exist_ok=True)  # before frames are recorded in vain
     post(url, "record_case", frames=given.frames)
 
     def recorded():
@@ -306,16 +335,19 @@ def do_case(url, given):
     case = wait_for(f"the program did not run {given.frames} frames by quern_inspector_run", given.timeout, recorded)
     if case["fault"]:
         raise Failed(f"the test case is not whole: {case['fault']}")
-    os.makedirs(given.folder, exist_ok=True)
     name = os.path.join(given.folder, case["name"])
-    write(f"{name}.archive", ask_bytes(url, "GET", "case_archive"))
-    write(f"{name}.replay", ask_bytes(url, "GET", "case_replay"))
-    write(f"{name}.c", case["source"].encode())
+    show({"files": [store(f"{name}.archive", ask_bytes(url, "GET", "case_archive")),
+                    store(f"{name}.replay", ask_bytes(url, "GET", "case_replay")),
+                    store(f"{name}.c", case["source"].encode())]})
 
 
 def do_merge(url, given):
-    text = sys.stdin.read() if given.file == "-" else open(given.file, encoding="utf-8").read()
-    show(post(url, "merge", body=text.encode(), entity=given.entity))
+    if given.file == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        with open(given.file, "rb") as file:
+            content = file.read()
+    show(post(url, "merge", body=content, entity=given.entity))
 
 
 def do_ask(url, given):
@@ -447,8 +479,15 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+        sys.stdout.flush()
     except Failed as failure:
         print(f"quern_inspect: {failure}", file=sys.stderr)
         sys.exit(failure.code)
-    except (KeyboardInterrupt, BrokenPipeError):
-        pass
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except OSError as problem:
+        # What is left for standard output cannot be written; nor does the interpreter, when it ends, complain of that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(problem, BrokenPipeError):  # the reader had enough, such as head
+            print(f"quern_inspect: {problem.filename or 'the output'}: {problem.strerror}", file=sys.stderr)
+            sys.exit(USAGE)

@@ -13,9 +13,12 @@ import importlib.util
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool,
@@ -150,6 +153,7 @@ def shell(url, path):
                               check=False)
         assert done.returncode == code, f"{arguments}: {done.returncode}, not {code}: {done.stdout}{done.stderr}"
         assert code == 0 or done.stderr, f"{arguments} fails without a message"
+        assert "Traceback" not in done.stderr, f"{arguments}: {done.stderr}"
         return done.stdout
 
     def read(*arguments):
@@ -195,13 +199,19 @@ def check_script(url, path):
     read("resume")
     with tempfile.TemporaryDirectory() as folder:
         assert read("save", f"{folder}/world.archive")["bytes"] == os.path.getsize(f"{folder}/world.archive")
-        run("case", f"{folder}/case", "--frames", "3")
+        assert len(read("case", f"{folder}/case", "--frames", "3")["files"]) == 3
         assert sorted(os.path.splitext(name)[1] for name in os.listdir(f"{folder}/case")) == [".archive", ".c", ".replay"]
         read("trace", f"{folder}/trace.json")
         with open(f"{folder}/trace.json", encoding="utf-8") as file:
             json.load(file)
-        run("save", f"{folder}/none/world.archive", code=1)
-    assert read("forecast", "--threads", "4")["forecasts"]
+        run("save", f"{folder}/none/world.archive", code=2)
+        recorded = read("ask", "GET", "case")["frame"]
+        run("case", f"{folder}/trace.json/none", code=2)
+        assert read("ask", "GET", "case")["frame"] == recorded, "frames were recorded for a folder that cannot be made"
+        run("merge", entity, f"{folder}/none.json", code=2)
+    forecast = read("forecast", "--threads", "4")
+    assert forecast["forecasts"]
+    assert read("forecast", "--threads", "4")["frame"] > forecast["frame"], "the second forecast is of an old frame"
     for command in ("world", "hash", "types", "resources", "archetypes", "prefabs", "systems", "schedule", "statistics", "history",
                     "events", "probes"):
         read(command)
@@ -220,12 +230,47 @@ def check_script(url, path):
     run("break", "Age.seconds > 1", code=2)
     run("break", "--change", "--query", "Prey", code=2)
     run("none", code=2)
+    run("watch", entity, "Age.seconds", "--rate", "0", code=2)
+    run("forecast", "--threads", "200", code=1)
+    run("trace", "-", "--frames", "61", code=1)
     run("step", "none", code=2)
     read("resume")
     run("wait", "--timeout", "0.2", code=4)
     run("world", code=2, address="localhost")
     run("world", code=3, address="http://127.0.0.1:1/token/")
     run("world", code=1, address=url.rstrip("/")[:-1] + "/")
+    run("world", code=2, address="http://127.0.0.1:80x0/token/")
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([sys.executable, path, url, "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2 and re.fullmatch("quern_inspect: .*No space.*\n", done.stderr), done
+    check_strangers(run, path)
+
+
+def check_strangers(run, path):
+    """The script asks servers that are no inspectors."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/token/"
+
+        def answer(content):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(content)
+        for content in (b"220 mail\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{",
+                        b"HTTP/1.1 409 No\r\nContent-Length: 9\r\n\r\n{", b"HTTP/1.1 200 OK\r\n\r\n[]",
+                        b"HTTP/1.1 200 OK\r\n\r\n{}"):
+            thread = threading.Thread(target=answer, args=(content,), daemon=True)
+            thread.start()
+            run("list", code=3, address=address)
+            thread.join()
+        # A child ignores the signal if this process does, as in the background of a shell.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with subprocess.Popen([sys.executable, path, address, "wait"]) as waiting:
+            connection, _ = server.accept()
+            with connection:
+                waiting.send_signal(signal.SIGINT)
+                assert waiting.wait(timeout=30) == 130, waiting.returncode
 
 
 def check_large(url, root):

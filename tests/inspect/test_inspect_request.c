@@ -517,6 +517,8 @@ Test(inspect, forecasts_and_traces)
     cJSON *json = get("forecast", "threads=16");
     cr_assert_eq(list_size(json, "forecasts"), 10); /* 1 to 8, 12, 16 */
     cJSON_Delete(json);
+    inspect_post(&scene, "capture", NULL);
+    expect_status("GET", "forecast", NULL, 404); /* the frame of before is not the next one */
     json = get("trace", NULL);
     cr_assert(list_size(json, "traceEvents") > 4);
     cJSON_Delete(json);

@@ -186,3 +186,59 @@ Test(netplay_saves, an_interval_that_is_too_long_is_refused)
     cr_assert_not_null(strstr(quern_error_message(), "save_interval is 33"), "%s", quern_error_message());
     close_machines(&player, 1, &net);
 }
+
+static uint32_t loaded_count;
+
+static void count_loaded(void *user_data)
+{
+    loaded_count++;
+}
+
+/* A player joins while the others go back. Each machine runs out of memory now and then, and calls again. */
+Test(netplay_saves, a_player_joins_though_calls_fail, .timeout = 120)
+{
+    loaded_count = 0;
+    const uint32_t seeds = effort(40, 12, 4);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        session it = {.hashes = NULL};
+        failing_allocator *memory = failing_allocator_create();
+        quern_netplay_def def = {.player_count = PLAYERS,
+                                 .absent = 4,
+                                 .input_delay = 1,
+                                 .save_interval = 1 + (uint32_t)(seed % 2) * 7,
+                                 .loaded = count_loaded,
+                                 .allocator = failing_allocator_interface(memory)};
+        uint32_t open = 2;
+        open_network(&it.net, seed);
+        it.net.max_delay = 6;
+        for (uint32_t i = 0; i < 2; i++)
+            open_machine(&it.machines[i], &it.net, i, &def);
+        for (; it.net.tick < 600; it.net.tick++) {
+            if (it.net.tick == 60) {
+                def.joins = true;
+                open_machine(&it.machines[open++], &it.net, 2, &def);
+            }
+            for (uint32_t i = 0; i < open; i++) {
+                if (it.net.tick < 90 || (it.net.tick < 400 && random_below(&it.net.random, 3) == 0))
+                    failing_allocator_fail_at(memory, random_below(&it.net.random, 40));
+                step_machine(&it.machines[i], NULL);
+                failing_allocator_heal(memory);
+                cr_assert(it.machines[i].result == QUERN_OK ||
+                              it.machines[i].result == QUERN_ERROR_OUT_OF_MEMORY ||
+                              it.machines[i].result == QUERN_ERROR_IO, /* no memory for the archive */
+                          "seed %u, tick %u, machine %u: %s", (unsigned)seed, (unsigned)it.net.tick, i,
+                          quern_error_message());
+            }
+        }
+        for (uint32_t i = 0; i < PLAYERS; i++) {
+            const quern_netplay_status status = status_of(&it.machines[i]);
+            cr_assert_eq(status.present, 7u, "seed %u", (unsigned)seed);
+            cr_assert_not(status.is_joining);
+            cr_assert_gt(status.confirmed_frame, 300u);
+        }
+        close_machines(it.machines, PLAYERS, &it.net);
+        cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0);
+        failing_allocator_close(memory);
+    }
+    cr_assert_eq(loaded_count, seeds);
+}

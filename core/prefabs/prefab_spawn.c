@@ -462,8 +462,8 @@ static bool has_only_parent(const quern_spawn_def *def)
     return def->fill == NULL && def->fill_member == 0;
 }
 
-static quern_result clone(quern_world *world, quern_entity entity, const quern_spawn_def *def,
-                          quern_entity *out_root)
+static quern_result clone_entity(quern_world *world, quern_entity entity, const quern_spawn_def *def,
+                                 quern_entity *out_root)
 {
     quern__storage *storage = &world->storage;
     quern__archetype *archetype;
@@ -493,5 +493,5 @@ quern_result quern_entity_clone(quern_world *world, quern_entity entity, const q
                                 quern_entity *out_root)
 {
     QUERN__ENTER_UNLOCKED(world);
-    return quern__in_call(clone(world, entity, def, out_root), __func__);
+    return quern__in_call(clone_entity(world, entity, def, out_root), __func__);
 }

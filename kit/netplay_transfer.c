@@ -19,7 +19,7 @@ enum {
     WORDS = QUERN__NETPLAY_CHUNK / WORD_BYTES,
     HASHES_PER_CHUNK = QUERN__NETPLAY_CHUNK / sizeof(uint64_t),
     MOST_PROBES =
-        64 /* of a hash: more have those that a sender has made to collide, and they are not looked for */
+        64 /* of a hash; hashes that a sender has made to collide have more, and are not looked for */
 };
 
 void quern__netplay_end_transfer(quern_netplay *netplay)

@@ -292,24 +292,6 @@ static bool is_of_ghosts(const quern_ranks *ranks, quern_component component)
     return quern_component_equal(component, ranks->ghost);
 }
 
-/* Returns the component of ghosts that the rows of a system could write; null if it writes none. */
-static quern_component find_write(const quern_ranks *ranks, const quern_query_def *query)
-{
-    quern_component written = {0};
-    for (uint32_t i = 0; i < QUERN_MAX_TERMS && query->terms[i].component.bits != 0; i++) {
-        const quern_term *term = &query->terms[i];
-        const bool is_of_ghost = is_of_ghosts(ranks, term->component);
-        if (term->path != QUERN_PATH_ROW) continue;
-        const bool is_always_there = quern_component_equal(term->component, ranks->def.position) ||
-                                     quern_component_equal(term->component, ranks->ghost);
-        if ((term->match == QUERN_MATCH_ALL && !is_of_ghost) ||
-            (term->match == QUERN_MATCH_NONE && is_always_there))
-            return (quern_component){0};
-        if (term->access == QUERN_ACCESS_WRITE && is_of_ghost) written = term->component;
-    }
-    return written;
-}
-
 /* Returns whether a query can have rows of ghosts: a term for a component that they lack rules them out. */
 static bool matches_ghosts(const quern_ranks *ranks, const quern_query_def *query)
 {
@@ -325,12 +307,13 @@ static bool matches_ghosts(const quern_ranks *ranks, const quern_query_def *quer
     return true;
 }
 
-static bool writes_ghosts(const quern_ranks *ranks, const quern_query_def *query)
+/* Returns the component of ghosts that a query writes; null if it writes none. */
+static quern_component find_write(const quern_ranks *ranks, const quern_query_def *query)
 {
     for (uint32_t i = 0; i < QUERN_MAX_TERMS && query->terms[i].component.bits != 0; i++)
         if (query->terms[i].access == QUERN_ACCESS_WRITE && is_of_ghosts(ranks, query->terms[i].component))
-            return true;
-    return false;
+            return query->terms[i].component;
+    return (quern_component){0};
 }
 
 static quern_result check_inner_systems(const quern_ranks *ranks, const quern_schedule *schedule)
@@ -342,7 +325,7 @@ static quern_result check_inner_systems(const quern_ranks *ranks, const quern_sc
         if (system.bits == 0) return QUERN_OK;
         if (quern_schedule_get_system_query(schedule, system, &query) != QUERN_OK) continue;
         const bool matches = query.terms[0].component.bits != 0 && matches_ghosts(ranks, &query);
-        if (!matches && !writes_ghosts(ranks, &query)) continue;
+        if (!matches && find_write(ranks, &query).bits == 0) continue;
         (void)quern_schedule_get_system_stats(schedule, system, &stats);
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -388,7 +371,7 @@ static quern_result check_systems(const quern_ranks *ranks)
         if (system.bits == 0) return QUERN_OK;
         if (quern_schedule_get_system_query(ranks->schedule, system, &query) != QUERN_OK) continue;
         const quern_component written = find_write(ranks, &query);
-        if (written.bits == 0) continue;
+        if (written.bits == 0 || !matches_ghosts(ranks, &query)) continue;
         (void)quern_schedule_get_system_stats(ranks->schedule, system, &stats);
         return quern_error_set(
             QUERN_ERROR_INVALID_ARGUMENT,

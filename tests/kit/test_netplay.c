@@ -457,8 +457,8 @@ Test(netplay, wrong_definitions_are_refused)
     quern_netplay_destroy(like.netplay);
     cr_assert_eq(quern_netplay_create(NULL, &netplay), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_netplay_create(&right, NULL), QUERN_ERROR_NULL_ARGUMENT);
-    quern_netplay_def wrong[15];
-    for (int i = 0; i < 15; i++)
+    quern_netplay_def wrong[16];
+    for (int i = 0; i < 16; i++)
         wrong[i] = right;
     wrong[0].player_count = 1;
     wrong[1].player_count = QUERN_MAX_NETPLAY_PLAYERS + 1;
@@ -474,10 +474,11 @@ Test(netplay, wrong_definitions_are_refused)
     wrong[11].absent = 1;
     wrong[12].reports = true;
     wrong[12].hash_interval = QUERN_MAX_NETPLAY_REPORT + 1;
+    wrong[15].earlier_world = &like; /* and it joins nothing */
     wrong[13].max_input_delay = QUERN_MAX_NETPLAY_DELAY + 1;
     wrong[14].input_delay = 3;
     wrong[14].max_input_delay = 2;
-    for (int i = 0; i < 15; i++)
+    for (int i = 0; i < 16; i++)
         cr_assert_eq(quern_netplay_create(&wrong[i], &netplay), QUERN_ERROR_INVALID_ARGUMENT, "%d", i);
     cr_assert_eq(quern_netplay_advance(NULL, NULL, &(Input){0}, NULL), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_netplay_create(&right, &like.netplay), QUERN_OK);

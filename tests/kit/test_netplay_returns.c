@@ -330,6 +330,37 @@ Test(netplay_returns, a_list_cannot_take_all_memory)
     close_receiver(&it);
 }
 
+/* A sender that knows the table of the receiver lists hashes that all fall into one place. A search there ends soon, at the
+ * price of chunks that are sent though the receiver has them. */
+Test(netplay_returns, hashes_that_collide_are_not_searched_without_end)
+{
+    enum { LIST = 5, COUNT = LIST * CHUNK / (uint32_t)sizeof(uint64_t), COLLIDING = 200 };
+    static const unsigned char earlier[8 * CHUNK] = {0};
+    static uint64_t hashes[COUNT]; /* the last ones are those of chunks of zeros, in the same place */
+    const uint64_t factor = 0x9E3779B97F4A7C15u;
+    uint64_t inverse = factor;
+    receiver it;
+    bool is_whole;
+    for (uint32_t i = 0; i < 6; i++) /* Newton's method, modulo 2^64 */
+        inverse *= 2 - factor * inverse;
+    for (uint32_t i = 0; i < COLLIDING; i++)
+        hashes[i] = (i + 1) * inverse;
+    open_receiver(&it, earlier, sizeof earlier);
+    for (uint32_t i = 0; i < LIST; i++) {
+        const quern__netplay_chunk chunk = {.id = 9,
+                                            .total_bytes = (LIST + COUNT) * CHUNK,
+                                            .has_list = true,
+                                            .offset = i * CHUNK,
+                                            .size_bytes = CHUNK,
+                                            .bytes = (const unsigned char *)hashes + i * CHUNK};
+        cr_assert_eq(quern__netplay_store_chunk(it.at.netplay, &chunk, &is_whole), QUERN_OK);
+    }
+    cr_assert_eq(it.at.netplay->transfer.place_count, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert_eq(it.at.netplay->transfer.places[i], 0);
+    close_receiver(&it);
+}
+
 /* Sizes that no list has: nothing, no archive after it, and fewer hashes than chunks of a list have room for. */
 Test(netplay_returns, lists_of_any_size_do_no_harm)
 {

@@ -5,6 +5,7 @@
 #include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 
+#include <quern/archive.h>
 #include <quern/history.h>
 
 enum { PLAYERS = 3, FRAMES = 240 };
@@ -185,6 +186,29 @@ Test(netplay_saves, an_interval_that_is_too_long_is_refused)
     cr_assert_eq(quern_netplay_create(&def, &other), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_not_null(strstr(quern_error_message(), "save_interval is 33"), "%s", quern_error_message());
     close_machines(&player, 1, &net);
+}
+
+/* A call that fails while verified frames run again leaves the session at an earlier one. */
+Test(netplay_saves, the_world_that_is_sent_is_that_of_the_verified_frame)
+{
+    session it;
+    quern_byte_buffer archive = {0};
+    game other = {0};
+    open_session(&it, 4, (const uint32_t[]){8, 8, 8}, (quern_netplay_def){.max_rollback = 10});
+    quern_netplay *netplay = it.machines[0].netplay;
+    while (netplay->verified < 40 || netplay->verified % 8 < 3)
+        (void)run_tick(&it, NULL, true);
+    const uint32_t verified = netplay->verified, saved = verified - verified % 8;
+    must(quern_history_restore(netplay->history, saved, NULL));
+    netplay->frame = saved;
+    must(quern__netplay_save_world(netplay, NULL, &archive));
+    open_game(&other, PLAYERS, false);
+    must(quern_world_load(other.world, quern_source_bytes(archive.bytes, archive.size_bytes),
+                          &(quern_load_def){.schedules = {other.schedule}}, NULL));
+    cr_assert_eq(quern_world_hash(other.world), it.hashes[verified]);
+    close_game(&other);
+    quern_byte_buffer_release(&archive);
+    close_session(&it);
 }
 
 static uint32_t loaded_count;

@@ -2,15 +2,25 @@
  * Copyright (c) 2026 The Quern authors */
 #include "net.h"
 
+#include "../../options.h"
 #include "../game/check.h"
 
 #include <quern/archive.h>
 #include <quern/kit/random.h>
 
+#include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { INPUT_DELAY = 3, ROLLBACK_MAX = 14, REPORT_CALLS_MAX = 3000, ACTION_STEPS = 15, TRIES = 30 };
+enum {
+    INPUT_DELAY = 3,
+    ROLLBACK_MAX = 14,
+    REPORT_CALLS_MAX = 3000,
+    ACTION_STEPS = 15,
+    TRIES = 30,
+    MOST_MS = 1000000
+};
 
 const char net_usage[] =
     "Over the network:\n"
@@ -36,9 +46,32 @@ static uint64_t hash_level(const Level *level)
     return quern_random_mix(hash);
 }
 
-bool net_is_transport(const char *name)
+static uint32_t number_of(const char *option, uint32_t most)
 {
-    return strcmp(name, "enet") == 0 || strcmp(name, "udp") == 0;
+    return (uint32_t)parse_number("keep", option, optarg, 0, most);
+}
+
+void net_parse_option(NetOptions *options, int option, int argc, char **argv)
+{
+    if (option == 'H') {
+        options->hosts = true;
+        /* the port is optional */
+        if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+        if (optarg != NULL) options->port = (uint16_t)number_of("host", UINT16_MAX);
+    }
+    if (option == 'J') options->join = optarg;
+    if (option == 'P') options->player_count = number_of("players", PLAYERS_MAX);
+    if (option == 'B') options->start_count = number_of("begin", PLAYERS_MAX);
+    if (option == 'N') {
+        options->transport = optarg;
+        if (strcmp(optarg, "enet") != 0 && strcmp(optarg, "udp") != 0) {
+            fprintf(stderr, "keep: --transport %s: give enet or udp\n", optarg);
+            exit(2);
+        }
+    }
+    if (option == 'T') options->timeout_ms = number_of("timeout-ms", MOST_MS);
+    if (option == 'D') options->faults.delay_ms = number_of("delay-ms", 1000);
+    if (option == 'L') options->faults.lost_percent = number_of("loss", 99);
 }
 
 bool net_open(Net *net, const NetOptions *options, const Level *level)

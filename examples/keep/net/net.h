@@ -39,8 +39,8 @@ typedef struct Net {
 /* The options that both programs have, as text. */
 extern const char net_usage[];
 
-/* Returns whether a name is one of a transport. */
-bool net_is_transport(const char *name);
+/* Takes the value of one of these options, which getopt_long has returned. Ends the program if it is wrong. */
+void net_parse_option(NetOptions *options, int option, int argc, char **argv);
 
 /* Opens the port or the connection. Returns false on failure, with the fault in net->message. */
 bool net_open(Net *net, const NetOptions *options, const Level *level);

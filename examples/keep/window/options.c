@@ -36,26 +36,7 @@ static uint32_t number_of(const char *option, const char *text, uint32_t most)
 /* Parses an option of games over the network. Returns false if it is another one. */
 static bool parse_net(Options *options, int option, int argc, char **argv)
 {
-    NetOptions *net = &options->net;
-    if (option == 'H') {
-        net->hosts = true;
-        /* the port is optional */
-        if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-        if (optarg != NULL) net->port = (uint16_t)number_of("host", optarg, UINT16_MAX);
-    }
-    if (option == 'J') net->join = optarg;
-    if (option == 'P') net->player_count = number_of("players", optarg, PLAYERS_MAX);
-    if (option == 'B') net->start_count = number_of("begin", optarg, PLAYERS_MAX);
-    if (option == 'N') {
-        net->transport = optarg;
-        if (!net_is_transport(optarg)) {
-            fprintf(stderr, "keep: --transport %s: give enet or udp\n", optarg);
-            exit(2);
-        }
-    }
-    if (option == 'T') net->timeout_ms = number_of("timeout-ms", optarg, FRAMES_MAX);
-    if (option == 'D') net->faults.delay_ms = number_of("delay-ms", optarg, 1000);
-    if (option == 'L') net->faults.lost_percent = number_of("loss", optarg, 99);
+    net_parse_option(&options->net, option, argc, argv);
     if (option == 'S') options->seed = number_of("seed", optarg, FRAMES_MAX);
     return option >= 'A' && option <= 'Z';
 }

@@ -21,7 +21,7 @@ program_draw program_draw_from(uint64_t seed)
                           .has_near = bits >> 6 & 1,
                           .has_far = bits >> 7 & 1,
                           .disables = bits >> 8 & 1,
-                          .has_early = bits >> 9 & 1,
+                          .has_inner = bits >> 9 & 1,
                           .entity_count = 20 + quern_random_below(quern_random(bits, 1), 120),
                           .frame_count = 12 + quern_random_below(quern_random(bits, 2), 12),
                           .balance_every = 1 + quern_random_below(quern_random(bits, 3), 7),
@@ -277,7 +277,7 @@ static void add_systems(program_rank *rank, quern_schedule *schedule)
     }
 }
 
-static void add_early(program_rank *rank)
+static void add_inner(program_rank *rank)
 {
     const quern_system_def ponders = {.name = "ponder",
                                       .run = ponder,
@@ -286,9 +286,9 @@ static void add_early(program_rank *rank)
                                       .resources = {{quern_ranks_resource(rank->ranks), QUERN_ACCESS_READ}},
                                       .emits = {quern_ranks_messages(rank->ranks)},
                                       .user_data = rank};
-    must(quern_schedule_create(rank->world, NULL, &rank->early));
-    must(quern_schedule_add_system(rank->early, &ponders, NULL));
-    must(quern_ranks_overlap(rank->ranks, rank->early));
+    must(quern_schedule_create(rank->world, NULL, &rank->inner));
+    must(quern_schedule_add_system(rank->inner, &ponders, NULL));
+    must(quern_ranks_overlap(rank->ranks, rank->inner));
 }
 
 void program_open(program_rank *rank, const program_draw *draw, const quern_ranks_def *base,
@@ -327,7 +327,7 @@ void program_open(program_rank *rank, const program_draw *draw, const quern_rank
     must(quern_ranks_create(&def, &rank->ranks));
     must(quern_schedule_create(rank->world, &phases, &rank->schedule));
     add_systems(rank, rank->schedule);
-    if (draw->has_early) add_early(rank);
+    if (draw->has_inner) add_inner(rank);
     must(quern_ranks_start(rank->ranks, rank->schedule, jobs, 0.1));
 }
 
@@ -356,7 +356,7 @@ void program_close(program_rank *rank)
 {
     quern_ranks_destroy(rank->ranks);
     quern_schedule_destroy(rank->schedule);
-    quern_schedule_destroy(rank->early);
+    quern_schedule_destroy(rank->inner);
     quern_grid_destroy(rank->grid);
     quern_world_destroy(rank->world);
 }

@@ -46,7 +46,7 @@ typedef struct program_poke {
 typedef struct program_draw {
     uint64_t seed;
     bool planar, has_trees, has_births, has_deaths, has_jumps, has_globals, has_near, has_far, disables,
-        has_early;
+        has_inner;
     uint32_t entity_count, frame_count, balance_every;
     float size, speed; /* radius is 1 */
 } program_draw;
@@ -55,7 +55,7 @@ typedef struct program_draw {
 typedef struct program_rank {
     const program_draw *draw;
     quern_world *world;
-    quern_schedule *schedule, *early; /* early: of quern_ranks_overlap, or NULL */
+    quern_schedule *schedule, *inner; /* inner: of quern_ranks_overlap, or NULL */
     quern_grid *grid;
     quern_ranks *ranks;
     quern_component number, place, look, charge, mind, mark, trail;

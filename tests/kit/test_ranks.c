@@ -211,13 +211,12 @@ Test(ranks, a_simulated_network_sends_bytes_one_after_another)
     cr_assert(seconds > (double)all.sent_bytes / 8);
 }
 
-/* The early schedule of a frame runs before its ghosts have arrived, except in the first frame of a call. */
 static quern_ranks *overlapping;
-static uint32_t early_count, waiting_count;
+static uint32_t inner_count, waiting_count;
 
 static void look_at_exchange(quern_context *context, const quern_view *view)
 {
-    early_count++;
+    inner_count++;
     waiting_count += overlapping->is_exchanging;
 }
 
@@ -230,50 +229,51 @@ static void move_by_command(quern_context *context, const quern_view *view)
                                 &(program_place){1, 2, 0}));
 }
 
-static void add_early_system(party *p, uint32_t rank, quern_system_def def, quern_result expected)
+static void add_inner_system(party *p, uint32_t rank, quern_system_def def, quern_result expected)
 {
     program_rank *of = &p->ranks[rank];
     quern_ranks *ranks = p->list[rank];
-    must(quern_schedule_create(of->world, NULL, &of->early));
-    must(quern_schedule_add_system(of->early, &def, NULL));
+    must(quern_schedule_create(of->world, NULL, &of->inner));
+    must(quern_schedule_add_system(of->inner, &def, NULL));
     ranks->was_started = false; /* as before quern_ranks_start */
-    cr_assert_eq(quern_ranks_overlap(ranks, of->early), expected, "%s", quern_error_message());
+    cr_assert_eq(quern_ranks_overlap(ranks, of->inner), expected, "%s", quern_error_message());
     ranks->was_started = true;
 }
 
-static party *open_without_early(party *p, uint32_t count)
+/* Opens ranks of a program that has no inner schedule of its own. */
+static void open_without_inner(party *p, uint32_t count)
 {
     uint64_t seed = 1;
-    while (program_draw_from(seed).has_early || program_draw_from(seed).balance_every < 4)
+    while (program_draw_from(seed).has_inner || program_draw_from(seed).balance_every < 4)
         seed++;
     open_party(p, seed, count, (quern_ranks_def){.check_ghosts = true});
-    return p;
 }
 
-Test(ranks, an_early_schedule_runs_while_ghosts_are_on_their_way)
+/* The inner schedule of a frame runs before its ghosts have arrived, except in the first frame of a call. */
+Test(ranks, an_inner_schedule_runs_while_ghosts_are_on_their_way)
 {
     party p;
-    open_without_early(&p, 2);
+    open_without_inner(&p, 2);
     overlapping = p.list[1];
     for (uint32_t i = 0; i < 2; i++)
-        add_early_system(
+        add_inner_system(
             &p, i,
             (quern_system_def){
                 .name = "look", .run = look_at_exchange, .condition = NULL, .flags = QUERN_SYSTEM_SERIAL},
             QUERN_OK);
     for (uint32_t call = 0; call < 2; call++) {
-        early_count = waiting_count = 0;
+        inner_count = waiting_count = 0;
         must(quern_ranks_run_all(p.list, 2, 5, NULL));
-        cr_assert_eq(early_count, 2 * 5);
+        cr_assert_eq(inner_count, 2 * 5);
         cr_assert_geq(waiting_count, call == 0 ? 5 : 4);
     }
     close_party(&p);
 }
 
-Test(ranks, an_early_schedule_cannot_change_what_others_see)
+Test(ranks, an_inner_schedule_cannot_change_what_others_see)
 {
     party p;
-    open_without_early(&p, 2);
+    open_without_inner(&p, 2);
     program_rank *rank = &p.ranks[0];
     const quern_term number = quern_term_read(rank->number), place = quern_term_read(rank->place);
     const struct {
@@ -284,21 +284,21 @@ Test(ranks, an_early_schedule_cannot_change_what_others_see)
         {{.name = "move", .run = look_at_exchange, .terms = {number, quern_term_write(rank->place)}},
          "system 'move' writes a component of ghosts"}};
     for (uint32_t i = 0; i < 2; i++) {
-        add_early_system(&p, 0, wrong[i].def, QUERN_ERROR_INVALID_ARGUMENT);
+        add_inner_system(&p, 0, wrong[i].def, QUERN_ERROR_INVALID_ARGUMENT);
         expect_message(wrong[i].message);
-        quern_schedule_destroy(p.ranks[0].early);
+        quern_schedule_destroy(p.ranks[0].inner);
     }
-    add_early_system(&p, 0,
+    add_inner_system(&p, 0,
                      (quern_system_def){.name = "not ghosts",
                                         .run = look_at_exchange,
                                         .terms = {place, quern_term_without(quern_ranks_ghost(p.list[0]))}},
                      QUERN_OK);
-    must(quern_schedule_add_system(p.ranks[0].early, &wrong[1].def, NULL));
+    must(quern_schedule_add_system(p.ranks[0].inner, &wrong[1].def, NULL));
     p.list[0]->was_started = false;
     cr_assert_eq(quern_ranks_start(p.list[0], rank->schedule, NULL, 1), QUERN_ERROR_INVALID_ARGUMENT);
     expect_message(wrong[1].message);
     close_party(&p);
-    open_without_early(&p, 2);
+    open_without_inner(&p, 2);
     rank = &p.ranks[0];
     cr_assert_eq(quern_ranks_overlap(NULL, rank->schedule), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_overlap(p.list[0], NULL), QUERN_ERROR_NULL_ARGUMENT);
@@ -306,7 +306,7 @@ Test(ranks, an_early_schedule_cannot_change_what_others_see)
     expect_message("quern_ranks_start was called: call it before that");
     for (uint32_t i = 0; i < 2; i++) {
         const program_rank *each = &p.ranks[i];
-        add_early_system(&p, i,
+        add_inner_system(&p, i,
                          (quern_system_def){.name = "push",
                                             .run = move_by_command,
                                             .terms = {quern_term_read(each->number)},

@@ -156,7 +156,7 @@ typedef struct quern__netplay_transfer {
     uint32_t next; /* sender: next chunk to send */
     quern_byte_buffer
         bytes; /* sender: the archive; joining machine: the chunks that have arrived, each in its place */
-    /* What the joining machine has of an earlier world (netplay_transfer.c). */
+    /* Parts of an earlier world that the joining machine has (netplay_transfer.c). */
     bool has_list;          /* joining machine: whether the first chunks are hashes of the others */
     quern_byte_buffer list; /* sender: these hashes; empty: none are sent */
     bool has_used_list;

@@ -328,7 +328,7 @@ typedef struct quern_ranks_stats {
 QUERN_API quern_result quern_ranks_get_stats(const quern_ranks *ranks, quern_ranks_stats *out_own,
                                              quern_ranks_stats *out_all);
 
-/** What all ranks know of a rank, if `list_ranks` of the definition is set. */
+/** An entry of the list that all ranks have of all ranks, if `list_ranks` of the definition is set. */
 typedef struct quern_ranks_place {
     uint64_t owned_count,
         ghost_count; /**< Entities with an id, and ghosts, at the end of the last quern_ranks_run. */

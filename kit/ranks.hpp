@@ -92,7 +92,7 @@ class ranks {
         return check(quern_ranks_get_stats(raw_.get(), own, all));
     }
 
-    /** What is known of all ranks, with `list_ranks` of the definition; see quern_ranks_list. */
+    /** The list of all ranks, with `list_ranks` of the definition; see quern_ranks_list. */
     std::vector<quern_ranks_place> list() const
     {
         std::vector<quern_ranks_place> places(quern_ranks_list(raw_.get(), nullptr, 0));

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* What each rank knows of all ranks: their boxes, which all compute, and what they did in the last call of quern_ranks_run,
- * which comes with the sums of its end. */
+/* The list of all ranks on each rank: their boxes, which all ranks compute, and numbers of the last call of quern_ranks_run,
+ * which come with the sums at its end. */
 
 static uint64_t count_ghosts(const quern_ranks *ranks)
 {

@@ -784,7 +784,7 @@ typedef QUERN__ARRAY(uint32_t) quern__slot_list;
 
 typedef struct quern__spawned quern__spawned;
 
-/* What a command that clones copies. */
+/* The source of a command that clones. */
 typedef struct quern__clone {
     quern_entity entity;
     quern_entity parent;         /* of the copy; may be null or provisional */

@@ -1384,7 +1384,7 @@ void every_model_renew_system(uint32_t system)
         it->entities[i].stale |= BIT(system);
 }
 
-/* What the reaction has not seen goes. */
+/* Drops the changes that the reaction has not seen. */
 static void discard_pending(uint32_t reaction)
 {
     uint32_t count = 0;

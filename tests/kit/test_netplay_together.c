@@ -85,7 +85,7 @@ typedef struct town {
     uint32_t known_count;
 } town;
 
-/* What happened, in any world: the edits by number, and then these. */
+/* Events that some world has had: the edits by number, and then these. */
 enum {
     EDITS = 12,
     SAW_HIT = EDITS,

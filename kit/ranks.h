@@ -91,7 +91,8 @@ typedef struct quern_ranks_network {
 /** Simulates a network, so that a run in one process predicts one on as many machines. Each rank gets a clock, which moves by
  * the processor time that the rank needs, and to the arrival of messages for which it waits. Ranks then do the same work, with
  * the same result. Run them on one thread, with all of them in one list of quern_ranks_run_all. Call it before
- * quern_ranks_alone_transport. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the network is impossible). */
+ * quern_ranks_alone_transport. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the network is impossible; a transport was given
+ * out). */
 QUERN_API quern_result quern_ranks_alone_set_network(quern_ranks_alone *alone,
                                                      const quern_ranks_network *network);
 

@@ -32,6 +32,7 @@ struct quern_ranks_alone {
     quern_ranks_network network; /* bytes_per_second is 0 if there is none */
     uint64_t charged_ns;         /* processor time up to which the clocks have been moved */
     uint32_t rank_count;
+    bool is_in_use; /* a transport was asked for */
     ranks_mailbox boxes[];
 };
 
@@ -189,6 +190,7 @@ quern_result quern_ranks_alone_transport(quern_ranks_alone *alone, uint32_t rank
                                              .send = send,
                                              .receive = receive,
                                              .user_data = &alone->boxes[rank]};
+    alone->is_in_use = true;
     if (has_network(alone)) {
         out_transport->now = tell_time;
         out_transport->wait = pass_time;
@@ -207,6 +209,11 @@ quern_result quern_ranks_alone_set_network(quern_ranks_alone *alone, const quern
             "quern_ranks_alone_set_network: a latency of %g s and %g bytes per second are "
             "not possible: pass a latency of 0 or more, and a positive number of bytes",
             network->latency_seconds, network->bytes_per_second);
+    if (alone->is_in_use)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_ranks_alone_set_network: a transport was given out, which has no clock: call it before "
+            "quern_ranks_alone_transport");
     alone->network = *network;
     alone->charged_ns = quern__ranks_processor_ns();
     return QUERN_OK;

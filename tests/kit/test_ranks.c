@@ -526,12 +526,16 @@ Test(ranks, wrong_definitions_are_refused)
     quern_ranks_alone *alone;
     quern_ranks_transport transport;
     cr_assert_eq(quern_ranks_alone_create(0, NULL, &alone), QUERN_ERROR_INVALID_ARGUMENT);
-    const quern_ranks_network wrong[] = {{-1, 1}, {1, 0}, {NAN, 1}, {1, INFINITY}};
+    const quern_ranks_network possible = {0, 1}, wrong[] = {{-1, 1}, {1, 0}, {NAN, 1}, {1, INFINITY}};
     for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_assert_eq(quern_ranks_alone_set_network(s.alone, &wrong[i]), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_eq(quern_ranks_alone_set_network(NULL, wrong), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_alone_set_network(s.alone, NULL), QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_eq(quern_ranks_alone_seconds(NULL), 0);
+    must(quern_ranks_alone_set_network(s.alone, &possible));
+    must(quern_ranks_alone_transport(s.alone, 0, &transport));
+    cr_assert_eq(quern_ranks_alone_set_network(s.alone, &possible), QUERN_ERROR_INVALID_ARGUMENT);
+    expect_message("call it before quern_ranks_alone_transport");
     cr_assert_eq(quern_ranks_alone_transport(s.alone, 2, &transport), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_eq(quern_ranks_alone_transport(NULL, 0, &transport), QUERN_ERROR_NULL_ARGUMENT);
     close_small(&s);

@@ -607,6 +607,8 @@ enum { STOPPED_THREADS = 3 };
 typedef struct stop {
     quern__observer observer; /* first; the pool reports sleeps to it */
     quern_jobs *jobs;
+    _Atomic bool
+        has_begun; /* the job of the last worker; the end of its sleep before that is none of a rest */
     _Atomic uint32_t held_count;
     _Atomic bool has_submitted;
     _Atomic bool has_run;
@@ -630,6 +632,7 @@ static void rest_last(void *argument, uint32_t worker_index)
 {
     stop *of = *(stop **)argument;
     (void)worker_index;
+    atomic_store(&of->has_begun, true);
     while (atomic_load(&of->held_count) < STOPPED_THREADS - 1) {
         quern_jobs_wake(of->jobs);
         sched_yield();
@@ -668,6 +671,8 @@ Test(end, a_job_submitted_after_the_threads_stopped_runs_on_new_threads)
     atomic_store(&state.observer.is_recording, true);
     cr_assert_eq(quern_jobs_submit(state.jobs, &def), QUERN_OK);
     cr_assert_eq(pthread_create(&submitter, NULL, submit_after_stop, of), 0);
+    while (!atomic_load(&state.has_begun))
+        sched_yield();
     cr_assert_eq(quern_jobs_resize(state.jobs, STOPPED_THREADS), QUERN_OK);
     pthread_join(submitter, NULL);
     while (!atomic_load(&state.has_run))

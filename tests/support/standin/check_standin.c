@@ -3,7 +3,8 @@
 /* Whether the stand-in for Criterion finds failed tests. Tests whose names begin with fails_ must fail, those with skips_
  * must be skipped, and all others must pass. */
 
-#define main run_tests
+#define STANDIN_HANG_SECONDS 1
+#define main                 run_tests
 #include "tests/support/standin/standin.c"
 #undef main
 
@@ -128,6 +129,17 @@ Test(standin, fails_at_an_expectation_before_it_exits)
 {
     cr_expect(false);
     exit(EXIT_SUCCESS);
+}
+
+Test(standin, fails_if_it_hangs)
+{
+    for (;;)
+        pause();
+}
+
+Test(standin, passes_if_it_may_last, .timeout = 60)
+{
+    sleep(2);
 }
 
 /* --------------------------------------------------------------------------------------------- skips */

@@ -9,6 +9,7 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #else
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +36,12 @@ static struct outcome own_outcome, *outcome = &own_outcome;
  * need signals. ./run counts the lines that begin with [SKIP], as Criterion prints them. */
 enum { SKIPPED = 77 };
 static unsigned skipped;
+
+/* A forked test is ended after this time, which is a minute before ctest ends the program without the test's name. The
+ * limits of the tests themselves are those of Criterion's faster builds. */
+#if !defined(STANDIN_HANG_SECONDS)
+#define STANDIN_HANG_SECONDS 540
+#endif
 
 void standin_register_test(struct standin_test *test)
 {
@@ -176,6 +183,13 @@ static void share_outcome(void)
     exit(EXIT_FAILURE);
 }
 
+/* Whether the test may take longer than any test that hangs is given. */
+static bool may_last(const struct standin_test *test)
+{
+    const double suite_s = suite_options(test->suite)->timeout;
+    return (test->options.timeout != 0 ? test->options.timeout : suite_s) > STANDIN_HANG_SECONDS;
+}
+
 /* Runs a test in a child process and returns whether it passed. Under the thread sanitizer only a
  * process without threads may fork; the child may start threads. */
 static bool passes(const struct standin_test *test, unsigned number)
@@ -185,9 +199,15 @@ static bool passes(const struct standin_test *test, unsigned number)
     if (outcome == &own_outcome) share_outcome();
     *outcome = (struct outcome){0};
     pid_t child = fork();
-    if (child == 0) run_here(test);
+    if (child == 0) {
+        alarm(may_last(test) ? 0 : STANDIN_HANG_SECONDS);
+        run_here(test);
+    }
     int status;
-    if (child < 0 || waitpid(child, &status, 0) != child || outcome->failed) return false;
+    if (child < 0 || waitpid(child, &status, 0) != child) return false;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        fprintf(stderr, "[----] the test was ended after %d s\n", STANDIN_HANG_SECONDS);
+    if (outcome->failed) return false;
     if (WIFSIGNALED(status)) return WTERMSIG(status) == test->options.signal;
     if (test->options.signal != 0) return false;
     const int exit_code = WEXITSTATUS(status);

@@ -5,8 +5,8 @@
 
 /* The part of Criterion that this project's tests use, for builds in which Criterion cannot run (the thread
  * sanitizer) or starts slowly (the address sanitizer). Tests are registered before main and run one after another,
- * each in a child process, so that no test sees side effects of another. `.timeout` is ignored: ctest limits the
- * program's time. */
+ * each in a child process, so that no test sees side effects of another. `.timeout` only tells which tests may last
+ * longer than the nine minutes after which any other is ended. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -326,6 +326,12 @@ typedef struct quern_netplay_sync_def {
     quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
 } quern_netplay_sync_def;
 
+/** Returns SipHash-2-4 (Aumasson and Bernstein, 2012) of a number, as 8 bytes with the lowest first, and of bytes after it. A
+ * program that gives players their places by connections of its own can let a machine show by it that it has
+ * quern_netplay_def.key: the machine returns the hash of a number that is used once. Threads: any. */
+QUERN_API uint64_t quern_netplay_keyed_hash(const uint8_t key[QUERN_NETPLAY_KEY_BYTES], uint64_t number,
+                                            const void *bytes, size_t size_bytes);
+
 /** Tests without a network whether a game can be played over netplay: runs frames, goes back after each of them, runs the
  * last rollback_frames again, and compares the world after each with what it was before. out_report, which may be NULL, receives the first difference, with
  * frame, component and entity: `expected` is when the frame ran before. jobs may be NULL.

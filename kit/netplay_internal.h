@@ -437,10 +437,6 @@ void quern__netplay_note_events(quern_netplay *netplay);
 
 /* -------------------------------------------------------------------------------- netplay_packet.c */
 
-/* Returns SipHash-2-4 of a number, as 8 bytes, and bytes (Aumasson and Bernstein, 2012). */
-uint64_t quern__netplay_keyed_hash(const uint8_t *key, uint64_t first, const unsigned char *bytes,
-                                   uint32_t size);
-
 /* Returns the checksum at the end of a packet with these bytes before it. */
 uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, uint32_t size);
 

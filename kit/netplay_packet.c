@@ -167,17 +167,18 @@ static void mix_word(uint64_t *v, uint64_t word)
     v[0] ^= word;
 }
 
-uint64_t quern__netplay_keyed_hash(const uint8_t *key, uint64_t first, const unsigned char *bytes,
-                                   uint32_t size)
+uint64_t quern_netplay_keyed_hash(const uint8_t key[QUERN_NETPLAY_KEY_BYTES], uint64_t number,
+                                  const void *bytes, size_t size_bytes)
 {
+    const unsigned char *from = bytes;
     const uint64_t low = read_word(key, 8), high = read_word(key + 8, 8);
     uint64_t v[4] = {low ^ 0x736f6d6570736575u, high ^ 0x646f72616e646f6du, low ^ 0x6c7967656e657261u,
                      high ^ 0x7465646279746573u};
-    const uint32_t whole = size / 8 * 8;
-    mix_word(v, first);
-    for (uint32_t i = 0; i < whole; i += 8)
-        mix_word(v, read_word(bytes + i, 8));
-    mix_word(v, read_word(bytes + whole, size - whole) | (uint64_t)(size + 8) << 56);
+    const size_t whole = size_bytes / 8 * 8;
+    mix_word(v, number);
+    for (size_t i = 0; i < whole; i += 8)
+        mix_word(v, read_word(from + i, 8));
+    mix_word(v, read_word(from + whole, (uint32_t)(size_bytes - whole)) | (uint64_t)(size_bytes + 8) << 56);
     v[2] ^= 0xff;
     mix_rounds(v, 4);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
@@ -199,7 +200,7 @@ static uint32_t sum_bytes(const quern_netplay *netplay)
 /* Returns the keyed hash or the checksum of a packet. */
 static uint64_t sum_of(const quern_netplay *netplay, const unsigned char *bytes, uint32_t size)
 {
-    return has_key(netplay) ? quern__netplay_keyed_hash(netplay->def.key, netplay->def.session, bytes, size)
+    return has_key(netplay) ? quern_netplay_keyed_hash(netplay->def.key, netplay->def.session, bytes, size)
                             : quern__netplay_checksum(netplay->def.session, bytes, size);
 }
 

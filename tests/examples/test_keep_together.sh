@@ -119,3 +119,37 @@ fi
 status=0
 "$@" --host "$port" --transport other >"$folder/wrong" 2>&1 || status=$?
 [ "$status" -eq 2 ] || { echo "--transport other ends with $status"; cat "$folder/wrong"; exit 1; }
+
+# A game with a key: machines with another one are refused, and strangers that hold connections keep no player out.
+port=$((port + 2))
+pids=
+key=00112233445566778899aabbccddeeff
+machine host "$@" --host "$port" --key "$key" --frames 300 --seed 1 --timeout-ms 20000
+wanted=$pids
+python3 - "$port" "$transport" <<'END' &
+import socket, sys, time
+kind = socket.SOCK_STREAM if sys.argv[2] == "udp" else socket.SOCK_DGRAM
+strangers = []
+for i in range(100000):
+    stranger = socket.socket(socket.AF_INET, kind)
+    try:
+        stranger.connect(("127.0.0.1", int(sys.argv[1])))
+        stranger.send(bytes((i * j) % 256 for j in range(i % 50)))
+    except OSError:
+        pass
+    strangers = strangers[-100:] + [stranger]
+    time.sleep(0.02)
+END
+pids="$pids $!"
+sleep 1
+refused "$@" --join "127.0.0.1:$port" --key "f${key#0}"
+grep -q 'another --key' "$folder/wrong" || { cat "$folder/wrong"; exit 1; }
+refused "$@" --join "127.0.0.1:$port"
+machine guest "$@" --join "127.0.0.1:$port" --key "$key" --seed 2
+wanted="$wanted ${pids##* }"
+# shellcheck disable=SC2086
+wait $wanted || { cat "$folder"/*; exit 1; }
+same host guest
+status=0
+"$@" --host "$port" --key 123 >"$folder/wrong" 2>&1 || status=$?
+[ "$status" -eq 2 ] || { echo "--key 123 ends with $status"; cat "$folder/wrong"; exit 1; }

@@ -263,6 +263,30 @@ Test(netplay, the_larger_group_goes_on)
     }
 }
 
+/* Two players have dropped each other, and have spectators. Whatever calls they send packets to each other in, one of them
+ * learns of the other, although a timeout is shorter than the time between such packets. */
+Test(netplay, two_halves_meet_again)
+{
+    runs_on_one_thread();
+    for (uint32_t shift = 0; shift < 16; shift++) {
+        network net;
+        machine machines[2];
+        const quern_netplay_def def = {.player_count = 2, .timeout_seconds = 0.008};
+        open_network(&net, 1);
+        open_machines(machines, 2, &net, &def);
+        for (net.tick = 0; net.tick < 400; net.tick++) {
+            net.cut = net.tick >= 100 && net.tick < 200 ? 3 : 0;
+            for (uint32_t i = 0; i < 2; i++) {
+                machines[i].netplay->sequence++; /* of a packet to a spectator */
+                if (i == 0 || net.tick < 150 || net.tick >= 150 + shift) step_machine(&machines[i], NULL);
+            }
+        }
+        cr_assert_eq(machines[0].result, QUERN_OK, "%u", shift);
+        cr_assert_eq(machines[1].result, QUERN_ERROR_CANCELLED, "%u", shift);
+        close_machines(machines, 2, &net);
+    }
+}
+
 /* The leader adopts a table that drops a silent player, and is gone before another machine learns of it. The others
  * have accepted that table and take it over, even if the player that it drops is heard again and leads. */
 static void play_with_lost_leader(uint32_t player_count, uint32_t silent)

@@ -131,6 +131,7 @@ static Options parse_options(int argc, char **argv)
                                          {"timeout-ms", required_argument, NULL, 'T'},
                                          {"delay-ms", required_argument, NULL, 'D'},
                                          {"loss", required_argument, NULL, 'L'},
+                                         {"key", required_argument, NULL, 'K'},
                                          {"seed", required_argument, NULL, 'S'},
                                          {"pace", required_argument, NULL, 'C'},
                                          {"help", no_argument, NULL, 'h'},

@@ -29,6 +29,8 @@ const char net_usage[] =
     "  --players N        host: number of players, 2 to 4 (default 2)\n"
     "  --begin N          host: begin with N players; the others join later (default: all)\n"
     "  --transport NAME   enet or udp, the same on all machines (default: enet if the build has it)\n"
+    "  --key DIGITS       secret of the game, the same on all machines: 32 hexadecimal digits (default: "
+    "none)\n"
     "  --timeout-ms N     host: drop players that are silent for so long; 0 = wait (default 5000)\n"
     "  --delay-ms N       delay all packets of this machine, to try a bad network\n"
     "  --loss PERCENT     lose some of them\n"
@@ -51,6 +53,21 @@ static uint32_t number_of(const char *option, uint32_t most)
     return (uint32_t)parse_number("keep", option, optarg, 0, most);
 }
 
+/* Reads a key. One of zeros is none, as without the option. */
+static void parse_key(unsigned char *key, const char *text)
+{
+    const size_t digits = strspn(text, "0123456789abcdefABCDEF");
+    if (digits != 2 * WIRE_KEY_BYTES || text[digits] != '\0') {
+        fprintf(stderr, "keep: --key takes %u hexadecimal digits, as from: openssl rand -hex %u\n",
+                2 * WIRE_KEY_BYTES, WIRE_KEY_BYTES);
+        exit(2);
+    }
+    for (uint32_t i = 0; i < WIRE_KEY_BYTES; i++) {
+        const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        key[i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+}
+
 void net_parse_option(NetOptions *options, int option, int argc, char **argv)
 {
     if (option == 'H') {
@@ -69,6 +86,7 @@ void net_parse_option(NetOptions *options, int option, int argc, char **argv)
             exit(2);
         }
     }
+    if (option == 'K') parse_key(options->key, optarg);
     if (option == 'T') options->timeout_ms = number_of("timeout-ms", MOST_MS);
     if (option == 'D') options->faults.delay_ms = number_of("delay-ms", 1000);
     if (option == 'L') options->faults.lost_percent = number_of("loss", 99);
@@ -84,10 +102,12 @@ bool net_open(Net *net, const NetOptions *options, const Level *level)
                              .timeout_ms = options->timeout_ms,
                              .session = quern_random_mix(wire_now(NULL)),
                              .level = hash_level(level)};
-    const WireOptions wire = {.transport = is_udp ? WIRE_UDP : WIRE_ENET,
-                              .port = options->port,
-                              .session = net->start.session,
-                              .faults = options->faults};
+    WireOptions wire = {.transport = is_udp ? WIRE_UDP : WIRE_ENET,
+                        .port = options->port,
+                        .session = net->start.session,
+                        .faults = options->faults};
+    memcpy(wire.key, options->key, sizeof wire.key);
+    memcpy(net->key, options->key, sizeof net->key);
     net->wire = options->hosts ? wire_host(&wire, net->message, sizeof net->message)
                                : wire_join(options->join, &wire, net->message, sizeof net->message);
     return net->wire != NULL;
@@ -107,24 +127,25 @@ static void finish_joining(void *user_data)
 static void begin_session(Net *net)
 {
     const WireStart *start = &net->start;
-    const quern_netplay_def def = {.world = net->game->world,
-                                   .schedule = net->game->schedule,
-                                   .inputs = net->game->types.orders,
-                                   .input_bytes = sizeof(Order),
-                                   .player_count = start->player_count,
-                                   .player = start->player,
-                                   .step_seconds = 1.0 / STEPS_PER_SECOND,
-                                   .input_delay = INPUT_DELAY,
-                                   .max_rollback = ROLLBACK_MAX,
-                                   .timeout_seconds = start->timeout_ms / 1000.0,
-                                   .session = start->session,
-                                   .absent = start->absent,
-                                   .joins = start->joins != 0,
-                                   .reports = true,
-                                   .frame_count = start->frame_count,
-                                   .loaded = finish_joining,
-                                   .loaded_user_data = net->game,
-                                   .transport = {wire_send, wire_receive, wire_now, net->wire}};
+    quern_netplay_def def = {.world = net->game->world,
+                             .schedule = net->game->schedule,
+                             .inputs = net->game->types.orders,
+                             .input_bytes = sizeof(Order),
+                             .player_count = start->player_count,
+                             .player = start->player,
+                             .step_seconds = 1.0 / STEPS_PER_SECOND,
+                             .input_delay = INPUT_DELAY,
+                             .max_rollback = ROLLBACK_MAX,
+                             .timeout_seconds = start->timeout_ms / 1000.0,
+                             .session = start->session,
+                             .absent = start->absent,
+                             .joins = start->joins != 0,
+                             .reports = true,
+                             .frame_count = start->frame_count,
+                             .loaded = finish_joining,
+                             .loaded_user_data = net->game,
+                             .transport = {wire_send, wire_receive, wire_now, net->wire}};
+    memcpy(def.key, net->key, sizeof def.key);
     check(quern_netplay_create(&def, &net->netplay));
     check(quern_netplay_get_status(net->netplay, &net->status));
     net->is_running = true;
@@ -151,7 +172,7 @@ bool net_begin(Net *net, Game *game, const Level *level)
         wire_poll(net->wire, 10, NULL, 0);
         if (wire_is_lost(net->wire))
             snprintf(net->message, sizeof net->message,
-                     "no host answers at this address; is it the right one?");
+                     "no host answers at this address, or it has another --key; is it the right one?");
         if (!wire_started(net->wire, &net->start)) return false;
         if (net->start.level != own_level)
             snprintf(net->message, sizeof net->message, "the host plays another level: give both the same");

@@ -16,6 +16,7 @@ typedef struct NetOptions {
     bool hosts;
     const char *join; /* address of the host; NULL: none */
     uint16_t port;
+    unsigned char key[WIRE_KEY_BYTES];  /* secret of the game; all zero: none */
     const char *transport;              /* "enet" or "udp"; NULL: the first one that the build has */
     uint32_t player_count, start_count; /* players in all, and those with whom the game begins */
     uint32_t frame_count, timeout_ms;
@@ -26,6 +27,7 @@ typedef struct Net {
     Wire *wire;
     bool hosts, is_running, is_done;
     uint32_t start_count;
+    unsigned char key[WIRE_KEY_BYTES];
     WireStart start;
     Game *game;
     quern_netplay *netplay;

@@ -34,7 +34,10 @@
 #define UDP(call) (void)wire
 #endif
 
-enum { PACKETS_MAX = 4096 }; /* that wait; more are lost */
+enum {
+    PACKETS_MAX = 4096, /* that wait; more are lost */
+    ANSWER_SECONDS = 5
+};
 
 /* A packet that is sent later. */
 typedef struct Packet {
@@ -98,9 +101,9 @@ Wire *wire_host(const WireOptions *options, char *message, size_t message_bytes)
     Wire *wire = create(options, message, message_bytes);
     if (wire == NULL) return NULL;
     if (options->transport == WIRE_ENET)
-        ENET(wire->enet = enet_wire_host(options->port, message, message_bytes));
+        ENET(wire->enet = enet_wire_host(options, message, message_bytes));
     else
-        UDP(wire->udp = udp_wire_host(options->port, options->session, message, message_bytes));
+        UDP(wire->udp = udp_wire_host(options, message, message_bytes));
     return close_if_empty(wire);
 }
 
@@ -132,9 +135,9 @@ Wire *wire_join(const char *address, const WireOptions *options, char *message, 
     Wire *wire = create(options, message, message_bytes);
     if (wire == NULL) return NULL;
     if (options->transport == WIRE_ENET)
-        ENET(wire->enet = enet_wire_join(name, port, message, message_bytes));
+        ENET(wire->enet = enet_wire_join(name, port, options, message, message_bytes));
     else
-        UDP(wire->udp = udp_wire_join(name, port, message, message_bytes));
+        UDP(wire->udp = udp_wire_join(name, port, options, message, message_bytes));
     return close_if_empty(wire);
 }
 
@@ -145,6 +148,33 @@ void wire_close(Wire *wire)
     if (wire->udp != NULL) UDP(udp_wire_close(wire->udp));
     free(wire->delayed);
     free(wire);
+}
+
+/* ------------------------------------------------------------------------------------------- questions */
+
+Question wire_ask(const unsigned char *key)
+{
+    static uint64_t count; /* two questions in the same nanosecond differ */
+    const uint64_t now_ns = wire_now(NULL);
+    count++;
+    return (Question){.number = quern_netplay_keyed_hash(key, now_ns, &count, sizeof count),
+                      .until_ns = now_ns + ANSWER_SECONDS * (uint64_t)1000000000};
+}
+
+uint64_t wire_answer(const unsigned char *key, uint64_t number)
+{
+    return quern_netplay_keyed_hash(key, number, "answer", 6);
+}
+
+bool wire_take_answer(Question *question, const unsigned char *key, uint64_t answer)
+{
+    question->is_answered = answer == wire_answer(key, question->number);
+    return question->is_answered;
+}
+
+bool wire_is_late(const Question *question)
+{
+    return !question->is_answered && wire_now(NULL) > question->until_ns;
 }
 
 /* -------------------------------------------------------------------------------------------- messages */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WIRE_PORT = 7777 };
+enum { WIRE_PORT = 7777, WIRE_KEY_BYTES = 16 };
 
 /* What the host tells a machine that it takes into the game. */
 typedef struct WireStart {
@@ -35,8 +35,10 @@ typedef enum WireTransport { WIRE_ENET, WIRE_UDP } WireTransport;
 
 typedef struct WireOptions {
     WireTransport transport;
-    uint16_t port;    /* of the host */
-    uint64_t session; /* number that the machines of a game have in common, of the host */
+    unsigned char
+        key[WIRE_KEY_BYTES]; /* secret that the machines of a game have in common; all zero: none */
+    uint16_t port;           /* of the host */
+    uint64_t session;        /* number that the machines of a game have in common, of the host */
     WireFaults faults;
 } WireOptions;
 
@@ -55,10 +57,11 @@ Wire *wire_join(const char *address, const WireOptions *options, char *message, 
 void wire_close(Wire *wire);
 
 /* Exchanges packets, and waits for them if none has arrived. The host gives machines that are waiting the free `seats`
- * (bit i for player i), and leaves machines whose player took part and is out. Elsewhere, start is NULL. */
+ * (bit i for player i) once they have shown that they have the key. It leaves machines that do not show it, and
+ * those whose player took part and is out. Elsewhere, start is NULL. */
 void wire_poll(Wire *wire, uint32_t wait_ms, const WireStart *start, uint32_t seats);
 
-/* Returns how many machines wait at the host for a seat. */
+/* Returns how many machines with the key wait at the host for a seat. */
 uint32_t wire_waiting(const Wire *wire);
 
 /* Returns whether the host has taken this machine into the game, and how. */

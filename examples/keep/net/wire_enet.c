@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Channel 0 has messages, which ENet repeats until they arrive: START (the host's WireStart), DONE. Channel 1 has game
- * packets: the byte of the receiver, the byte of the sender, and what netplay sends. */
+/* Channel 0 has messages, which ENet repeats until they arrive: ASK (a number), ANSWER (its keyed hash), START (the host's
+ * WireStart), DONE. Channel 1 has game packets: the byte of the receiver, the byte of the sender, and what netplay sends. */
 
 #include "wire_kinds.h"
 
@@ -23,7 +23,7 @@ enum {
     NO_PLAYER = PLAYERS_MAX
 };
 
-typedef enum Message { MESSAGE_START = 1, MESSAGE_DONE } Message;
+typedef enum Message { MESSAGE_ASK = 1, MESSAGE_ANSWER, MESSAGE_START, MESSAGE_DONE } Message;
 
 typedef struct Packet {
     uint32_t size_bytes;
@@ -39,12 +39,14 @@ typedef struct Queue {
 typedef struct Machine {
     ENetPeer *peer;  /* NULL: none */
     uint32_t player; /* NO_PLAYER: the machine waits for a seat */
+    Question question;
     bool is_done, was_present;
 } Machine;
 
 struct EnetWire {
     ENetHost *enet;
     bool is_host, has_started, is_lost, all_done;
+    unsigned char key[WIRE_KEY_BYTES];
     WireStart start;
     Machine machines[CONNECTIONS_MAX]; /* elsewhere than on the host: only the host, as the first one */
     Queue received;
@@ -79,29 +81,31 @@ static EnetWire *fail(EnetWire *wire, char *message, size_t message_bytes, const
     return NULL;
 }
 
-static EnetWire *create(const ENetAddress *address)
+static EnetWire *create(const ENetAddress *address, const WireOptions *options)
 {
     EnetWire *wire = check_memory(calloc(1, sizeof *wire));
+    memcpy(wire->key, options->key, sizeof wire->key);
     wire->received.packets = check_memory(calloc(PACKETS_MAX, sizeof(Packet)));
     if (enet_initialize() == 0)
         wire->enet = enet_host_create(address, address != NULL ? CONNECTIONS_MAX : 1, 2, 0, 0);
     return wire;
 }
 
-EnetWire *enet_wire_host(uint16_t port, char *message, size_t message_bytes)
+EnetWire *enet_wire_host(const WireOptions *options, char *message, size_t message_bytes)
 {
     char which[16];
-    EnetWire *wire = create(&(ENetAddress){.host = ENET_HOST_ANY, .port = port});
+    EnetWire *wire = create(&(ENetAddress){.host = ENET_HOST_ANY, .port = options->port}, options);
     wire->is_host = true;
-    snprintf(which, sizeof which, "port %u", port);
+    snprintf(which, sizeof which, "port %u", options->port);
     if (wire->enet != NULL) return wire;
     return fail(wire, message, message_bytes, "cannot be opened; is another game using it?", which);
 }
 
-EnetWire *enet_wire_join(const char *name, uint16_t port, char *message, size_t message_bytes)
+EnetWire *enet_wire_join(const char *name, uint16_t port, const WireOptions *options, char *message,
+                         size_t message_bytes)
 {
     ENetAddress to = {.port = port};
-    EnetWire *wire = create(NULL);
+    EnetWire *wire = create(NULL, options);
     if (wire->enet == NULL) return fail(wire, message, message_bytes, "no socket is available", name);
     if (enet_address_set_host(&to, name) != 0)
         return fail(wire, message, message_bytes, "there is no such host", name);
@@ -190,10 +194,33 @@ static void send_message(const Machine *machine, Message message, const void *by
     if (packet != NULL && enet_peer_send(machine->peer, 0, packet) != 0) enet_packet_destroy(packet);
 }
 
+static void leave_machine(Machine *machine)
+{
+    machine->peer->data = NULL;
+    enet_peer_disconnect_now(machine->peer, 0);
+    *machine = (Machine){.player = NO_PLAYER};
+}
+
+static void take_number(EnetWire *wire, Machine *from, const ENetPacket *packet)
+{
+    uint64_t number;
+    memcpy(&number, packet->data + 1, sizeof number);
+    if (wire->is_host && packet->data[0] == MESSAGE_ANSWER &&
+        !wire_take_answer(&from->question, wire->key, number))
+        leave_machine(from);
+    if (wire->is_host || packet->data[0] != MESSAGE_ASK) return;
+    const uint64_t answer = wire_answer(wire->key, number);
+    send_message(from, MESSAGE_ANSWER, &answer, sizeof answer);
+}
+
 static void take_message(EnetWire *wire, Machine *from, const ENetPacket *packet)
 {
     const size_t size = packet->dataLength;
     if (size == 0) return;
+    if (packet->data[0] == MESSAGE_ASK || packet->data[0] == MESSAGE_ANSWER) {
+        if (size == 1 + sizeof(uint64_t)) take_number(wire, from, packet);
+        return;
+    }
     if (packet->data[0] == MESSAGE_DONE) {
         if (wire->is_host)
             from->is_done = true;
@@ -242,8 +269,9 @@ static void connect_machine(EnetWire *wire, ENetPeer *peer)
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
         Machine *machine = &wire->machines[i];
         if (machine->peer != NULL) continue;
-        *machine = (Machine){.peer = peer, .player = NO_PLAYER};
+        *machine = (Machine){.peer = peer, .player = NO_PLAYER, .question = wire_ask(wire->key)};
         peer->data = machine;
+        send_message(machine, MESSAGE_ASK, &machine->question.number, sizeof machine->question.number);
         return;
     }
     enet_peer_disconnect(peer, 0);
@@ -276,26 +304,32 @@ static uint32_t players_of(const EnetWire *wire)
     return players;
 }
 
+static bool is_waiting(const Machine *machine)
+{
+    return machine->peer != NULL && machine->player == NO_PLAYER && machine->question.is_answered;
+}
+
 uint32_t enet_wire_waiting(const EnetWire *wire)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        count += wire->machines[i].peer != NULL && wire->machines[i].player == NO_PLAYER;
+        count += is_waiting(&wire->machines[i]);
     return count;
 }
 
-/* Leaves machines whose player took part and is out now, so that others can have the seat. */
+/* Leaves machines that do not answer, and those whose player took part and is out now, so that others can have the
+ * seat. */
 static void leave_machines(EnetWire *wire, uint32_t seats)
 {
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
         Machine *machine = &wire->machines[i];
-        if (machine->peer == NULL || machine->player == NO_PLAYER) continue;
-        const bool is_out = (seats >> machine->player & 1) != 0;
-        if (is_out && machine->was_present) {
-            enet_peer_disconnect_now(machine->peer, 0);
-            machine->peer = NULL;
-        }
-        machine->was_present = !is_out;
+        if (machine->peer == NULL) continue;
+        const bool is_seated = machine->player != NO_PLAYER,
+                   is_out = is_seated && (seats >> machine->player & 1) != 0;
+        if (wire_is_late(&machine->question) || (is_out && machine->was_present))
+            leave_machine(machine);
+        else
+            machine->was_present = is_seated && !is_out;
     }
 }
 
@@ -306,7 +340,7 @@ static void seat_machines(EnetWire *wire, const WireStart *start, uint32_t seats
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
         Machine *machine = &wire->machines[i];
         const uint32_t open = seats & ~players_of(wire);
-        if (machine->peer == NULL || machine->player != NO_PLAYER || open == 0) continue;
+        if (!is_waiting(machine) || open == 0) continue;
         machine->player = (uint32_t)__builtin_ctz(open);
         WireStart given = *start;
         given.player = machine->player;

@@ -7,10 +7,26 @@
 
 #include "wire.h"
 
+/* How a machine shows the host that it has the key of the game: the host asks with a number that it uses once, and the machine
+ * answers with the keyed hash of the number. So strangers cannot hold the host's connections and seats. */
+typedef struct Question {
+    uint64_t number;
+    uint64_t until_ns; /* the host leaves a machine that has not answered by then */
+    bool is_answered;
+} Question;
+
+Question wire_ask(const unsigned char *key);
+uint64_t wire_answer(const unsigned char *key, uint64_t number);
+
+/* Takes an answer. Returns false if it is wrong. */
+bool wire_take_answer(Question *question, const unsigned char *key, uint64_t answer);
+bool wire_is_late(const Question *question);
+
 typedef struct EnetWire EnetWire;
 
-EnetWire *enet_wire_host(uint16_t port, char *message, size_t message_bytes);
-EnetWire *enet_wire_join(const char *name, uint16_t port, char *message, size_t message_bytes);
+EnetWire *enet_wire_host(const WireOptions *options, char *message, size_t message_bytes);
+EnetWire *enet_wire_join(const char *name, uint16_t port, const WireOptions *options, char *message,
+                         size_t message_bytes);
 void enet_wire_close(EnetWire *wire);
 void enet_wire_poll(EnetWire *wire, uint32_t wait_ms, const WireStart *start, uint32_t seats);
 void enet_wire_flush(EnetWire *wire); /* sends what waits to be sent */
@@ -24,9 +40,9 @@ uint32_t enet_wire_receive(EnetWire *wire, uint32_t *out_player, void *bytes, ui
 
 typedef struct UdpWire UdpWire;
 
-/* session: number that the machines of a game have in common. */
-UdpWire *udp_wire_host(uint16_t port, uint64_t session, char *message, size_t message_bytes);
-UdpWire *udp_wire_join(const char *name, uint16_t port, char *message, size_t message_bytes);
+UdpWire *udp_wire_host(const WireOptions *options, char *message, size_t message_bytes);
+UdpWire *udp_wire_join(const char *name, uint16_t port, const WireOptions *options, char *message,
+                       size_t message_bytes);
 void udp_wire_close(UdpWire *wire);
 void udp_wire_poll(UdpWire *wire, uint32_t wait_ms, const WireStart *start, uint32_t seats);
 uint32_t udp_wire_waiting(const UdpWire *wire);

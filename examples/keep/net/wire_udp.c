@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 
 /* Game packets go by UDP from each machine to each other one (quern/kit/netplay_udp.h). Messages go by TCP to the host, at
- * the port of the same number: START (the host's WireStart), DONE. A message is a byte and a WireStart, which is zero if
- * the message has none. */
+ * the port of the same number: ASK (a number), ANSWER (its keyed hash), START (the host's WireStart), DONE. A message is a
+ * byte, and what it has, which is filled up with zeros. */
 
 #include "wire_kinds.h"
 
@@ -32,12 +32,13 @@ enum {
     JOIN_SECONDS = 5 /* for which a machine tries to connect */
 };
 
-typedef enum Message { MESSAGE_START = 1, MESSAGE_DONE } Message;
+typedef enum Message { MESSAGE_ASK = 1, MESSAGE_ANSWER, MESSAGE_START, MESSAGE_DONE } Message;
 
 /* A machine that is connected to the host, or the host. */
 typedef struct Machine {
     int socket;      /* NO_SOCKET: none */
     uint32_t player; /* NO_PLAYER: the machine waits for a seat */
+    Question question;
     bool is_done, was_present;
     unsigned char bytes[MESSAGE_BYTES]; /* of a message that has arrived in part */
     size_t size_bytes;
@@ -45,6 +46,7 @@ typedef struct Machine {
 
 struct UdpWire {
     bool is_host, has_started, is_lost, all_done, is_connected;
+    unsigned char key[WIRE_KEY_BYTES];
     int listener; /* of the host */
     WireStart start;
     Machine machines[CONNECTIONS_MAX]; /* elsewhere than on the host: only the host, as the first one */
@@ -116,9 +118,10 @@ static int open_connection(const UdpWire *wire)
 
 /* --------------------------------------------------------------------------------------------- opening */
 
-static UdpWire *create(void)
+static UdpWire *create(const WireOptions *options)
 {
     UdpWire *wire = check_memory(calloc(1, sizeof *wire));
+    memcpy(wire->key, options->key, sizeof wire->key);
     wire->listener = NO_SOCKET;
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
         wire->machines[i] = (Machine){.socket = NO_SOCKET, .player = NO_PLAYER};
@@ -134,20 +137,21 @@ static bool open_udp(UdpWire *wire, uint32_t player, uint16_t port, uint64_t ses
     return true;
 }
 
-UdpWire *udp_wire_host(uint16_t port, uint64_t session, char *message, size_t message_bytes)
+UdpWire *udp_wire_host(const WireOptions *options, char *message, size_t message_bytes)
 {
-    UdpWire *wire = create();
+    UdpWire *wire = create(options);
     wire->is_host = true;
-    wire->listener = open_listener(port);
-    if (wire->listener != NO_SOCKET && open_udp(wire, 0, port, session)) return wire;
-    snprintf(message, message_bytes, "port %u: cannot be opened; is another game using it?", port);
+    wire->listener = open_listener(options->port);
+    if (wire->listener != NO_SOCKET && open_udp(wire, 0, options->port, options->session)) return wire;
+    snprintf(message, message_bytes, "port %u: cannot be opened; is another game using it?", options->port);
     udp_wire_close(wire);
     return NULL;
 }
 
-UdpWire *udp_wire_join(const char *name, uint16_t port, char *message, size_t message_bytes)
+UdpWire *udp_wire_join(const char *name, uint16_t port, const WireOptions *options, char *message,
+                       size_t message_bytes)
 {
-    UdpWire *wire = create();
+    UdpWire *wire = create(options);
     snprintf(wire->name, sizeof wire->name, "%s", name);
     wire->port = port;
     wire->give_up_ns = wire_now(NULL) + JOIN_SECONDS * (uint64_t)1000000000;
@@ -191,11 +195,12 @@ static void lose_machine(UdpWire *wire, Machine *machine)
 }
 
 /* A message fits the buffer of a new connection: if it cannot be sent, the connection is of no use. */
-static void send_message(UdpWire *wire, Machine *machine, Message message, const WireStart *start)
+static void send_message(UdpWire *wire, Machine *machine, Message message, const void *content,
+                         size_t content_bytes)
 {
     unsigned char bytes[MESSAGE_BYTES] = {(unsigned char)message};
     if (machine->socket == NO_SOCKET) return;
-    if (start != NULL) memcpy(bytes + 1, start, sizeof *start);
+    if (content_bytes > 0) memcpy(bytes + 1, content, content_bytes);
     if (send(machine->socket, bytes, sizeof bytes, MSG_NOSIGNAL) != (ssize_t)sizeof bytes)
         lose_machine(wire, machine);
 }
@@ -213,10 +218,22 @@ static void take_start(UdpWire *wire, const unsigned char *bytes)
     wire->is_lost = !wire->has_started;
 }
 
+static void take_number(UdpWire *wire, Machine *machine)
+{
+    uint64_t number;
+    memcpy(&number, machine->bytes + 1, sizeof number);
+    if (wire->is_host && machine->bytes[0] == MESSAGE_ANSWER &&
+        !wire_take_answer(&machine->question, wire->key, number))
+        lose_machine(wire, machine);
+    if (wire->is_host || machine->bytes[0] != MESSAGE_ASK) return;
+    const uint64_t answer = wire_answer(wire->key, number);
+    send_message(wire, machine, MESSAGE_ANSWER, &answer, sizeof answer);
+}
+
 /* Reads what a machine has sent. */
 static void read_messages(UdpWire *wire, Machine *machine)
 {
-    for (;;) {
+    while (machine->socket != NO_SOCKET) {
         const ssize_t count = recv(machine->socket, machine->bytes + machine->size_bytes,
                                    MESSAGE_BYTES - machine->size_bytes, 0);
         if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
@@ -228,6 +245,8 @@ static void read_messages(UdpWire *wire, Machine *machine)
         if (machine->size_bytes < MESSAGE_BYTES) continue;
         machine->size_bytes = 0;
         if (machine->bytes[0] == MESSAGE_START) take_start(wire, machine->bytes + 1);
+        if (machine->bytes[0] == MESSAGE_ASK || machine->bytes[0] == MESSAGE_ANSWER)
+            take_number(wire, machine);
         if (machine->bytes[0] != MESSAGE_DONE) continue;
         machine->is_done = true;
         wire->all_done = !wire->is_host;
@@ -237,7 +256,7 @@ static void read_messages(UdpWire *wire, Machine *machine)
 void udp_wire_done(UdpWire *wire)
 {
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        send_message(wire, &wire->machines[i], MESSAGE_DONE, NULL);
+        send_message(wire, &wire->machines[i], MESSAGE_DONE, NULL, 0);
 }
 
 bool udp_wire_all_done(const UdpWire *wire, uint32_t players)
@@ -263,12 +282,32 @@ bool udp_wire_is_lost(const UdpWire *wire)
 
 /* --------------------------------------------------------------------------------------------- polling */
 
+static bool is_waiting(const Machine *machine)
+{
+    return machine->socket != NO_SOCKET && machine->player == NO_PLAYER && machine->question.is_answered;
+}
+
 uint32_t udp_wire_waiting(const UdpWire *wire)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        count += wire->machines[i].socket != NO_SOCKET && wire->machines[i].player == NO_PLAYER;
+        count += is_waiting(&wire->machines[i]);
     return count;
+}
+
+/* Returns a free place for a connection; if there is none, that of the machine that has not answered for longest; NULL if
+ * all have answered. */
+static Machine *free_place(UdpWire *wire)
+{
+    Machine *oldest = NULL;
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        Machine *machine = &wire->machines[i];
+        if (machine->socket == NO_SOCKET) return machine;
+        if (machine->question.is_answered) continue;
+        if (oldest == NULL || machine->question.until_ns < oldest->question.until_ns) oldest = machine;
+    }
+    if (oldest != NULL) lose_machine(wire, oldest);
+    return oldest;
 }
 
 static void accept_machines(UdpWire *wire)
@@ -277,14 +316,22 @@ static void accept_machines(UdpWire *wire)
         int accepted = accept(wire->listener, NULL, NULL);
         if (accepted == NO_SOCKET) return;
         make_immediate(accepted);
-        uint32_t i = 0;
-        while (i < CONNECTIONS_MAX && wire->machines[i].socket != NO_SOCKET)
-            i++;
-        if (i < CONNECTIONS_MAX)
-            wire->machines[i] = (Machine){.socket = accepted, .player = NO_PLAYER};
-        else
+        Machine *machine = free_place(wire);
+        if (machine == NULL) {
             close_socket(&accepted);
+            continue;
+        }
+        *machine = (Machine){.socket = accepted, .player = NO_PLAYER, .question = wire_ask(wire->key)};
+        send_message(wire, machine, MESSAGE_ASK, &machine->question.number,
+                     sizeof machine->question.number);
     }
+}
+
+static void leave_silent_machines(UdpWire *wire)
+{
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
+        if (wire->machines[i].socket != NO_SOCKET && wire_is_late(&wire->machines[i].question))
+            lose_machine(wire, &wire->machines[i]);
 }
 
 /* Leaves machines whose player took part and is out now, and gives free seats to machines that wait for one. */
@@ -305,12 +352,12 @@ static void seat_machines(UdpWire *wire, const WireStart *start, uint32_t seats)
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
         Machine *machine = &wire->machines[i];
         const uint32_t open = seats & ~taken;
-        if (machine->socket == NO_SOCKET || machine->player != NO_PLAYER || open == 0) continue;
+        if (!is_waiting(machine) || open == 0) continue;
         machine->player = (uint32_t)__builtin_ctz(open);
         taken |= 1u << machine->player;
         WireStart given = *start;
         given.player = machine->player;
-        send_message(wire, machine, MESSAGE_START, &given);
+        send_message(wire, machine, MESSAGE_START, &given, sizeof given);
     }
 }
 
@@ -356,5 +403,7 @@ void udp_wire_poll(UdpWire *wire, uint32_t wait_ms, const WireStart *start, uint
         if (wire->machines[i].socket != NO_SOCKET && (wire->is_host || wire->is_connected))
             read_messages(wire, &wire->machines[i]);
     if (start != NULL) forget_players(wire, start, seats);
-    if (wire->is_host) seat_machines(wire, start, seats);
+    if (!wire->is_host) return;
+    leave_silent_machines(wire);
+    seat_machines(wire, start, seats);
 }

@@ -104,6 +104,7 @@ Options options_parse(int argc, char **argv)
                                          {"timeout-ms", required_argument, NULL, 'T'},
                                          {"delay-ms", required_argument, NULL, 'D'},
                                          {"loss", required_argument, NULL, 'L'},
+                                         {"key", required_argument, NULL, 'K'},
                                          {"seed", required_argument, NULL, 'S'},
                                          {"help", no_argument, NULL, 'h'},
                                          {NULL, 0, NULL, 0}};

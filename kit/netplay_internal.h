@@ -112,6 +112,7 @@ typedef struct quern__netplay_player {
     uint64_t
         heard_ns; /* when a fresh packet of the member's life arrived; of any life, if the player is out */
     uint64_t asked_ns;    /* when it has last asked for the world; 0: never */
+    bool is_unanswered;   /* it has sent frames since the last packet to it */
     bool has_gap;         /* whether inputs of it have arrived, and earlier ones have not */
     bool lacks_inputs;    /* whether its machine has such a gap in this machine's inputs */
     uint8_t suspects;     /* members that it does not hear, by its table */

@@ -623,7 +623,8 @@ void quern__netplay_send(quern_netplay *netplay)
                                     .arrived = transfer->arrived,
                                     .next = &netplay->transfer.next});
     /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again,
-     * and a machine that joins has to return the number of a packet. */
+     * and a machine that joins has to return the number of a packet. Their packets are answered at once, as the answer must
+     * return a number that is not older than a timeout, which may be shorter than the time between two probes. */
     const bool probes = netplay->call_count++ % CALLS_PER_PROBE == 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const quern__netplay_player *player = &netplay->players[i];
@@ -635,7 +636,8 @@ void quern__netplay_send(quern_netplay *netplay)
                                        player->answer == QUERN__NETPLAY_PROMISE ? netplay->change.promised
                                                                                 : netplay->change.accepted);
         netplay->players[i].answer = QUERN__NETPLAY_NONE;
-        if (probes || !is_out || asks) send_frames(netplay, i);
+        if (probes || !is_out || asks || player->is_unanswered) send_frames(netplay, i);
+        netplay->players[i].is_unanswered = false;
         if (netplay->has_diverged && netplay->def.reports && !is_out) send_report(netplay, i);
     }
     if (netplay->def.spectator_count > 0) send_to_spectators(netplay);
@@ -1037,6 +1039,7 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
     }
     if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
     if (kind == PACKET_FRAMES) {
+        player->is_unanswered |= is_newest;
         read_frames(netplay, in, sender, is_fresh, is_newest);
     } else if (kind == PACKET_JOIN) {
         const uint32_t flags = (uint32_t)get(in, 1);

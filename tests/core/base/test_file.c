@@ -5,8 +5,10 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/quern_file_XXXXXX", path[64], temporary_path[80];
@@ -53,6 +55,24 @@ Test(file, replaces_an_existing_file)
     assert_holds("first text");
     cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"second", 0}), 0);
     assert_holds("second");
+}
+
+static void *read_pipe(void *unused)
+{
+    (void)unused;
+    assert_holds("through the pipe");
+    return NULL;
+}
+
+Test(file, a_pipe_gets_the_bytes_and_stays)
+{
+    pthread_t reader;
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_eq(pthread_create(&reader, NULL, read_pipe, NULL), 0);
+    cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"through the pipe", 0}), 0);
+    cr_assert_eq(pthread_join(reader, NULL), 0);
+    struct stat status;
+    cr_assert(stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
 }
 
 Test(file, keeps_the_existing_file_when_writing_fails)

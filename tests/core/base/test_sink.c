@@ -46,6 +46,22 @@ Test(sink, text_buffer_without_memory_only_counts)
 
 /* -------------------------------------------------------------------------------------------- files */
 
+Test(sink, released_bytes_can_be_written_again)
+{
+    quern_byte_buffer buffer = {0};
+    quern_byte_buffer_release(NULL);
+    quern_byte_buffer_release(&buffer);
+    cr_assert(give(quern_sink_bytes(&buffer), ""));
+    cr_assert_null(buffer.bytes, "nothing was written");
+    for (uint32_t round = 0; round < 2; round++) {
+        cr_assert(give(quern_sink_bytes(&buffer), "frame") && give(quern_sink_bytes(&buffer), "s"));
+        cr_assert_eq(buffer.size_bytes, 6u);
+        cr_assert_eq(memcmp(buffer.bytes, "frames", 6), 0);
+        quern_byte_buffer_release(&buffer);
+        cr_assert(buffer.bytes == NULL && buffer.size_bytes == 0 && buffer.capacity_bytes == 0);
+    }
+}
+
 Test(sink, file_receives_all_bytes_and_remains_open)
 {
     FILE *file = tmpfile();

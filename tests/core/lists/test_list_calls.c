@@ -223,6 +223,12 @@ Test(list_calls, wrong_calls_are_refused)
     quern_list_free(NULL);
     quern_list_clear(NULL);
     quern_list_copy(NULL, &list.list);
+    list = list_of(3);
+    quern_list_copy(&list.list, NULL);
+    cr_assert_eq(QUERN_LIST_RESERVE(&list, 0), QUERN_OK);
+    must_refuse(INVALID_ARGUMENT, NULL, quern_list_reserve(&list.list, QUERN_LIST_STRINGS, 50));
+    assert_ints(&list, 0, 1, 2);
+    quern_list_free(&list.list);
     cr_assert_str_eq(quern_string_text(NULL), "");
 }
 

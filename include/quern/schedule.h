@@ -630,6 +630,7 @@ typedef struct quern_logged_command {
     /** Number of the callback within the system: 0 is the condition or the begin callback, n the n-th view,
      * and the number after the last view the end callback. */
     uint32_t callback;
+    bool is_end;     /**< That number is that of the end callback. */
     bool is_of_view; /**< One row of a command for a view. */
     bool is_new;     /**< The command is on an entity that was created at the same sync point. */
     bool is_dropped; /**< At least a part of the command was dropped: dropped_count is not 0. */
@@ -663,6 +664,8 @@ typedef enum quern_sync_place {
 typedef struct quern_logged_sync {
     quern_sync_place place; /**< Where it was. */
     uint32_t phase;         /**< Index of its phase. 0 if it was in none. */
+    /** Name of its phase; NULL if it was in none. Valid until the phases change. */
+    const char *phase_name;
     quern_system
         before; /**< The system that it precedes in its phase. Null: none, such as at the end of a phase. */
     uint32_t first;          /**< Index of its first command in the log. */
@@ -685,7 +688,7 @@ typedef struct quern_command_log quern_command_log;
 
 /** Definition of a command log. */
 typedef struct quern_command_log_def {
-    /** Number of commands that the log keeps, at most QUERN_MAX_LOGGED_COMMANDS; 0 means 16384. Each takes 104 bytes, which
+    /** Number of commands that the log keeps, at most QUERN_MAX_LOGGED_COMMANDS; 0 means 16384. Each takes 112 bytes, which
      * are allocated by quern_command_log_create. */
     uint32_t max_command_count QUERN__ZERO;
     /** Allocator of the log. All zero means quern_allocator_default(). */
@@ -701,7 +704,8 @@ QUERN_API quern_result quern_command_log_create(const quern_command_log_def *def
  * of the schedule runs. NULL is allowed. */
 QUERN_API void quern_command_log_destroy(quern_command_log *log);
 
-/** Lists the commands of the following frames in the log, which holds those of the last frame; NULL ends that.
+/** Lists the commands of the following frames in the log, which holds those of the last frame; NULL ends that. The log
+ * keeps what it has until the next frame that lists in it.
  *
  * The log has the commands of each sync point in the order in which they apply: system, callback, record; then the
  * accumulated values, in the same order; then events, by type, system and callback. The order and the content do not depend

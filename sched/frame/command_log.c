@@ -98,6 +98,7 @@ static void begin_sync(quern_command_log *log)
         const uint32_t next = (uint32_t)(segment - plan->segments.items) + 1;
         sync.place = QUERN_SYNC_PHASE;
         sync.phase = segment->phase;
+        sync.phase_name = plan->phases[segment->phase].name;
         if (next < plan->phases[segment->phase].end_segment)
             sync.before.bits = plan->order.items[segment->first]->handle_bits;
     }
@@ -181,6 +182,8 @@ static uint32_t list_batch(quern_command_log *log, const quern__stream *stream, 
                                     .callback = (uint32_t)stream->origin.key,
                                     .is_of_view = batch->is_view,
                                     .command_count = operation->command_count};
+    const quern__system *system = quern__schedule_system(log->schedule, command.system);
+    command.is_end = system != NULL && command.callback == QUERN__CALL_FIRST_VIEW + system->view_count;
     if (!list_components(log, operation, &command)) return 0;
     if (operation->kind == QUERN__OPERATION_SPAWN) command.prefab = operation->variant->cache->handle;
     for (uint32_t i = 0; i < batch->item_count; i++) {
@@ -322,15 +325,17 @@ static void list_channel(quern_command_log *log, const quern__channel *channel)
             leave_out(log, 1);
             continue;
         }
-        const uint32_t position = (uint32_t)(batch->key >> 32);
-        *added = (logged){.key = batch->key,
-                          .command = {.kind = QUERN_COMMAND_EMIT,
-                                      .system.bits = position < plan->order.count
-                                                         ? plan->order.items[position]->handle_bits
-                                                         : 0,
-                                      .callback = (uint32_t)batch->key,
-                                      .event.bits = first_bits + channel->index,
-                                      .command_count = batch->batch.count}};
+        const uint32_t position = (uint32_t)(batch->key >> 32), callback = (uint32_t)batch->key;
+        const quern__system *system = position < plan->order.count ? plan->order.items[position] : NULL;
+        quern_logged_command command = {.kind = QUERN_COMMAND_EMIT,
+                                        .callback = callback,
+                                        .event.bits = first_bits + channel->index,
+                                        .command_count = batch->batch.count};
+        if (system != NULL) {
+            command.system.bits = system->handle_bits;
+            command.is_end = callback == QUERN__CALL_FIRST_VIEW + system->view_count;
+        }
+        *added = (logged){.key = batch->key, .command = command};
         last = added;
     }
 }
@@ -426,9 +431,6 @@ quern_result quern_schedule_set_command_log(quern_schedule *schedule, quern_comm
     if (schedule->command_listener != NULL) detach(schedule->command_listener);
     if (log == NULL) return QUERN_OK;
     log->schedule = schedule;
-    log->has_frame = false;
-    log->count = log->sync_count = log->left_out_sync_count = 0;
-    log->left_out_count = 0;
     schedule->command_listener = &log->listener;
     return QUERN_OK;
 }

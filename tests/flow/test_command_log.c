@@ -259,6 +259,25 @@ Test(command_log, each_dropped_command_says_why)
 
 /* --------------------------------------------------------------------------------- places and limits */
 
+static void end_with_create(quern_context *context)
+{
+    (void)record_entity(quern_context_commands(context));
+    cr_assert(quern_context_emit(context, alarm_event, NULL, 1));
+}
+
+Test(command_log, end_callbacks_are_told_from_views)
+{
+    (void)setup_entity_with(world, &number, 1);
+    make_system(schedule, "ends", idle_run, .begin = end_with_create, .end = end_with_create,
+                .terms = {quern_term_read(number)}, .emits = {alarm_event});
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_log().count, 4u);
+    for (uint32_t i = 0; i < 4; i++) {
+        cr_assert_eq(command_at(i).callback, i % 2 == 0 ? 0u : 2u);
+        cr_assert_eq(command_at(i).is_end, i % 2 == 1);
+    }
+}
+
 static void create_one(quern_context *context)
 {
     (void)record_entity(quern_context_commands(context));
@@ -298,6 +317,9 @@ Test(command_log, each_sync_point_has_its_place)
         const quern_logged_sync sync = sync_at(i);
         cr_assert_eq(sync.place, expected[i].place, "%u", i);
         cr_assert_eq(sync.phase, expected[i].phase, "%u", i);
+        cr_assert_eq(sync.phase_name != NULL, sync.place == QUERN_SYNC_PHASE);
+        if (sync.phase_name != NULL)
+            cr_assert_str_eq(sync.phase_name, expected[i].phase == 0 ? "p0" : "p1");
         cr_assert(sync.first == i && sync.count == 1 && sync.left_out_count == 0, "%u", i);
         const uint32_t before =
             expected[i].before != NULL ? quern_schedule_find_system(schedule, expected[i].before).bits : 0;

@@ -53,7 +53,7 @@ quern_add_example(how_tools "" "^goblin. .1.\n0 is the wind; a Hit has 4 bytes\n
                   "alive; of another world; made by a command that is not applied yet\n0 1\n"
                   "one pass: yes, one waits for the other: yes\n" "the avatar is at 3; 8 bytes were compared\n$")
 if(TARGET quern_how_look)
-  quern_add_example(how_look "" "^{\"done\":true}{\"probe\":1}{[^\n]*\"seconds\":\\[" "fall: [0-9.]+ ms\n$")
+  quern_add_example(how_look "" "^{\"done\":true}{\"probe\":1}" "\"seconds\":..[0-9]+," "fall: [0-9.]+ ms\n$")
 endif()
 quern_add_example(how_pool "" "^pieces: 60\n1000 items: all\n0 items: cancelled\nitems of graphs: 120\nsearched\n"
                   "worker 2: ")

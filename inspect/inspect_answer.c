@@ -154,6 +154,20 @@ void quern__inspect_put_real(quern__inspect_text *text, const char *key, double 
         print(text, "null");
         return;
     }
+    const uint64_t billionths = value >= 0.1 && value < 1 ? (uint64_t)(value * 1e9 + 0.5) : 0;
+    if (billionths > 0 &&
+        billionths < 1000000000) { /* shares are many: nine digits, without zeros at the end */
+        uint64_t rest = billionths;
+        size_t count = 9;
+        for (; rest % 10 == 0; count--)
+            rest /= 10;
+        for (size_t at = count; at > 0; at--, rest /= 10)
+            digits[1 + at] = (char)('0' + rest % 10);
+        digits[0] = '0';
+        digits[1] = '.';
+        append(text, digits, 2 + count);
+        return;
+    }
     snprintf(digits, sizeof digits, "%.9g", value);
     for (char *at = digits; *at != '\0'; at++)
         if (*at == ',') *at = '.';

@@ -339,6 +339,24 @@ typedef struct Things {
     char text[8];
 } Things;
 
+Test(inspect_tools, pages_of_a_table_are_those_of_the_query)
+{
+    inspect_scene_open(&scene, 3000, NULL);
+    for (uint32_t offset = 0; offset < 3300; offset += 77) {
+        char arguments[96];
+        snprintf(arguments, sizeof arguments, "query=Body&offset=%u&limit=100", offset);
+        cJSON *table = get("table", arguments), *list = get("entities", arguments);
+        const cJSON *rows = member(table, "rows"), *entities = member(list, "entities");
+        cr_assert_eq(member(table, "count")->valueint, 3001);
+        cr_assert_eq(cJSON_GetArraySize(rows), cJSON_GetArraySize(entities));
+        for (int i = 0; i < cJSON_GetArraySize(rows); i++)
+            cr_assert_str_eq(member(cJSON_GetArrayItem(rows, i), "entity")->valuestring,
+                             member(cJSON_GetArrayItem(entities, i), "entity")->valuestring);
+        cJSON_Delete(table);
+        cJSON_Delete(list);
+    }
+}
+
 Test(inspect_tools, compares_fields_of_all_types)
 {
     quern_component things;

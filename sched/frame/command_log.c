@@ -140,6 +140,7 @@ static quern_command_kind kind_of(const quern__operation *operation)
         [QUERN__OPERATION_DISABLE_TREE] = QUERN_COMMAND_DISABLE,
         [QUERN__OPERATION_SPAWN] = QUERN_COMMAND_SPAWN,
         [QUERN__OPERATION_CLONE] = QUERN_COMMAND_CLONE};
+    _Static_assert(QUERN__OPERATION_COUNT == 18, "the list has all kinds");
     return (quern_command_kind)kinds[operation->kind];
 }
 

@@ -449,7 +449,7 @@ static void draw_command(quern_context *context, random_source *random, uint32_t
     quern_commands *commands = quern_context_commands(context);
     notes *to = &recorded[system][callback].commands;
     const quern_entity entity = known[random_below(random, ENTITIES)],
-                       other = known[random_below(random, ENTITIES)], nothing = {0};
+                       other = known[random_below(random, ENTITIES)], copied = entity, nothing = {0};
     const quern_component none = {0};
     const uint64_t value = random_next(random);
     if (!quern_context_is_alive(context, entity) || !quern_context_is_alive(context, other)) return;
@@ -466,8 +466,8 @@ static void draw_command(quern_context *context, random_source *random, uint32_t
         note_one(to, QUERN_COMMAND_SPAWN, made, none, nothing);
         break;
     case 2:
-        must(quern_commands_clone(commands, entity, NULL, &made));
-        note_one(to, QUERN_COMMAND_CLONE, made, none, entity);
+        must(quern_commands_clone(commands, copied, NULL, &made));
+        note_one(to, QUERN_COMMAND_CLONE, made, none, copied);
         break;
     case 3:
         must(quern_commands_destroy(commands, entity));

@@ -118,11 +118,28 @@ static void create_fuses(quern_world *world, const Types *types)
     check(quern_entity_create_many(world, &types->fuse, columns, 1, 100, NULL));
 }
 
+/* Prints the first commands of a system in the last frame, in the order in which they were applied. */
+static void print_commands(const quern_command_log *log, quern_system system, uint32_t count)
+{
+    quern_command_log_stats stats;
+    check(quern_command_log_get_stats(log, &stats));
+    for (uint32_t i = 0; i < stats.count && count > 0; i++) {
+        quern_logged_command command;
+        check(quern_command_log_get(log, i, &command));
+        if (command.system.bits != system.bits) continue;
+        count--;
+        printf("  %u: %s, entity %u%s%s\n", (unsigned)i, quern_command_kind_string(command.kind),
+               (unsigned)quern_entity_index(command.entity), command.is_dropped ? ", dropped: " : "",
+               command.is_dropped ? quern_drop_reason_string(command.reason) : "");
+    }
+}
+
 int main(void)
 {
     quern_world *world;
     quern_jobs *jobs;
     quern_schedule *schedule;
+    quern_command_log *log;
     check(quern_world_create(NULL, &world));
     check(quern_jobs_create(NULL, &jobs));
     check(quern_schedule_create(world, NULL, &schedule));
@@ -131,15 +148,20 @@ int main(void)
     add_system(schedule, "scatter", scatter, quern_term_read(types.fuse), &types);
     add_system(schedule, "extinguish", extinguish, quern_term_with(types.burning), &types);
     create_fuses(world, &types);
+    check(quern_command_log_create(NULL, &log));
 
     for (int frame = 0; frame < 4; frame++) {
+        /* Listing costs time, so the log is set for the frame of interest alone. */
+        check(quern_schedule_set_command_log(schedule, frame == 2 ? log : NULL));
         run_frame(schedule, jobs);
         quern_frame_stats stats;
         check(quern_schedule_get_frame_stats(schedule, &stats));
         printf("frame %d: %llu created, %llu destroyed\n", frame, (unsigned long long)stats.created_count,
                (unsigned long long)stats.destroyed_count);
         report_drops(schedule);
+        if (frame == 2) print_commands(log, quern_schedule_find_system(schedule, "extinguish"), 3);
     }
+    quern_command_log_destroy(log);
 
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);

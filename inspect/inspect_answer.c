@@ -27,6 +27,11 @@ static bool append(void *user_data, const char *bytes, size_t size)
     quern__inspect_text *text = user_data;
     if (size > most_bytes(text) - text->bytes.size_bytes) text->is_too_long = true;
     if (text->is_too_long || text->is_out_of_memory) return false;
+    if (size <= text->bytes.capacity_bytes - text->bytes.size_bytes) { /* nearly always */
+        if (size > 0) memcpy((char *)text->bytes.bytes + text->bytes.size_bytes, bytes, size);
+        text->bytes.size_bytes += size;
+        return true;
+    }
     const quern_sink sink = quern_sink_bytes(&text->bytes);
     text->is_out_of_memory = !sink.write(sink.user_data, bytes, size);
     return !text->is_out_of_memory;
@@ -68,9 +73,11 @@ static void print_string(quern__inspect_text *text, const char *value)
     append(text, "\"", 1);
     while (*value != '\0') {
         const char *begin = value;
-        for (size_t bytes; (unsigned char)*value >= ' ' && *value != '"' && *value != '\\' &&
-                           (bytes = character_bytes(value, &cut)) > 0;)
-            value += bytes;
+        for (size_t bytes; (unsigned char)*value >= ' ' && *value != '"' && *value != '\\';
+             value += bytes) {
+            bytes = (unsigned char)*value < 0x80 ? 1 : character_bytes(value, &cut);
+            if (bytes == 0) break;
+        }
         append(text, begin, (size_t)(value - begin));
         if (*value == '\0') break;
         if ((unsigned char)*value >= 0x80) {
@@ -145,6 +152,20 @@ void quern__inspect_put_real(quern__inspect_text *text, const char *key, double 
     begin_value(text, key);
     if (!isfinite(value)) {
         print(text, "null");
+        return;
+    }
+    const uint64_t billionths = value >= 0.1 && value < 1 ? (uint64_t)(value * 1e9 + 0.5) : 0;
+    if (billionths > 0 &&
+        billionths < 1000000000) { /* shares are many: nine digits, without zeros at the end */
+        uint64_t rest = billionths;
+        size_t count = 9;
+        for (; rest % 10 == 0; count--)
+            rest /= 10;
+        for (size_t at = count; at > 0; at--, rest /= 10)
+            digits[1 + at] = (char)('0' + rest % 10);
+        digits[0] = '0';
+        digits[1] = '.';
+        append(text, digits, 2 + count);
         return;
     }
     snprintf(digits, sizeof digits, "%.9g", value);
@@ -321,6 +342,7 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
     const quern_allocator allocator = answer->inspector->def.allocator;
     quern__inspect_delta_destroy(answer);
     quern__inspect_table_destroy(answer);
+    quern__inspect_leave_commands(answer);
     release_page(answer);
     quern_byte_buffer_release(&answer->text.bytes);
     allocator.release(allocator.user_data, answer, sizeof *answer, _Alignof(quern__inspect_answer));
@@ -330,7 +352,8 @@ static const quern__inspect_route *find_route(const char *path)
 {
     const quern__inspect_route *const tables[] = {quern__inspect_world_routes,  quern__inspect_frame_routes,
                                                   quern__inspect_system_routes, quern__inspect_table_routes,
-                                                  quern__inspect_probe_routes,  quern__inspect_case_routes};
+                                                  quern__inspect_probe_routes,  quern__inspect_case_routes,
+                                                  quern__inspect_command_routes};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
             if (strcmp(route->path, path) == 0) return route;

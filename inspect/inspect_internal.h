@@ -134,6 +134,18 @@ typedef struct quern__inspect_search {
     uint32_t match_count;
 } quern__inspect_search;
 
+/* Which commands of a frame an answer lists. */
+typedef struct quern__inspect_commands {
+    bool is_reading; /* the log is read, so that frames do not change it */
+    bool is_dropped_only, has_entity;
+    quern_system system; /* null: of all systems */
+    quern_entity entity;
+    uint32_t sync;   /* number of the sync point; UINT32_MAX: all */
+    uint32_t offset; /* number of chosen commands before the page */
+    uint32_t end;    /* number in the log of the first command that is not visited */
+    uint32_t found_count;
+} quern__inspect_commands;
+
 /* An end point. */
 typedef struct quern__inspect_route {
     const char *path;
@@ -167,6 +179,7 @@ struct quern__inspect_answer {
     quern__inspect_search search;
     quern_delta *delta;
     quern__inspect_answer *next_delta;    /* next answer in the list `deltas` of the inspector */
+    quern__inspect_commands commands;     /* of the end point "commands" */
     struct quern__inspect_table *table;   /* of the end point "table" */
     struct quern__inspect_client *client; /* of a message for a WebSocket; otherwise NULL */
 };
@@ -204,6 +217,7 @@ extern const quern__inspect_route quern__inspect_system_routes[];
 extern const quern__inspect_route quern__inspect_table_routes[];
 extern const quern__inspect_route quern__inspect_probe_routes[];
 extern const quern__inspect_route quern__inspect_case_routes[];
+extern const quern__inspect_route quern__inspect_command_routes[];
 
 /* Opens the field of a path, such as "Position.x"; fails the answer if there is none. The path must outlive the field. */
 bool quern__inspect_field_open(quern__inspect_answer *answer, const char *path, size_t path_bytes,
@@ -241,6 +255,7 @@ enum {
     QUERN__INSPECT_EVENTS = 256,      /* events that are kept to be shown */
     QUERN__INSPECT_EVENT_BYTES = 448, /* size of the JSON of one of them */
     QUERN__INSPECT_EVENTS_PER_FRAME = 32,
+    QUERN__INSPECT_COMMAND_FRAMES = 300, /* that are listed after a request for commands */
     QUERN__INSPECT_PROBES = 16,
     QUERN__INSPECT_PROBE_TEXT = 256,
     QUERN__INSPECT_SECONDS = 600, /* aggregates of seconds that are kept */
@@ -325,6 +340,12 @@ void quern__inspect_write_probes(const quern_inspector *inspector, quern__inspec
                                  uint64_t first);
 void quern__inspect_release_probes(quern_inspector *inspector);
 
+/* Counts a frame that was listed. frame: its number for the program. */
+void quern__inspect_pass_commands(quern_inspector *inspector, uint64_t frame);
+void quern__inspect_release_commands(quern_inspector *inspector);
+/* Lets frames be listed again, if the answer kept them from it. */
+void quern__inspect_leave_commands(quern__inspect_answer *answer);
+
 void quern__inspect_set_paused(quern_inspector *inspector, bool is_paused);
 /* Destroys all deltas. Their answers fail in their next step. */
 void quern__inspect_release_deltas(quern_world_user *user);
@@ -397,6 +418,11 @@ struct quern_inspector {
     quern__inspect_mark marks[QUERN__INSPECT_MARKS];
     uint64_t drop_count; /* reports so far */
     quern__inspect_drop drops[QUERN__INSPECT_DROPS];
+
+    quern_command_log *command_log; /* NULL: commands are not listed */
+    uint64_t command_frame;         /* the frame in the log */
+    uint32_t command_frames_left;   /* until the log ends without another request */
+    uint32_t command_reader_count;  /* answers that read the log */
 
     uint32_t edit_count; /* edits since the frame edit_frame was reached; 0: none to undo */
     uint64_t edit_frame;

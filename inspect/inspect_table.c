@@ -3,7 +3,8 @@
 /* The end point "table": a part of the rows of a query, with chosen fields as columns, filtered by conditions and sorted by
  * a field.
  *
- * The first step stores the handles of all matches. Then the rows that the conditions leave out are dropped, and the values
+ * Without conditions and order, the first step stores the handles of the asked part alone, which is found chunk by chunk.
+ * Otherwise it stores those of all matches. Then the rows that the conditions leave out are dropped, and the values
  * to sort by are read, some hundred rows in a step. If the asked part is among the first rows, a heap keeps these; otherwise a
  * merge sort goes on by parts of its passes. At last the asked part is written. Rows keep the order of the query where values
  * are equal. */
@@ -44,6 +45,7 @@ typedef struct quern__inspect_table {
     uint64_t found_count;    /* rows of the query */
     uint32_t count;          /* rows that the conditions hold for */
     uint32_t offset, end;    /* rows to write */
+    uint32_t first_stored;   /* number of the row that rows[0] is, when rows are written */
     uint32_t heap_count;     /* rows in the heap, the last one of them first: the begin of `rows` */
     stage stage;
     uint32_t at;          /* next row of the stage */
@@ -104,10 +106,32 @@ static bool has_heap(const quern__inspect_table *table)
     return table->sort.getter != NULL && table->end <= HEAP_MAX;
 }
 
+/* Stores the handles of the part to write. */
+static bool store_part(quern__inspect_answer *answer, quern__inspect_table *table, quern_query *query)
+{
+    uint32_t passed = 0;
+    table->count = table->found_count > ROWS_MAX ? ROWS_MAX : (uint32_t)table->found_count;
+    table->first_stored = table->offset < table->count ? table->offset : table->count;
+    if (table->end > table->count) table->end = table->count;
+    table->capacity = table->end > table->first_stored ? table->end - table->first_stored : 1;
+    table->rows = allocate_rows(answer, table->capacity);
+    if (table->rows == NULL) return false;
+    quern_query_iterator iterator = quern_query_iterate(query);
+    while (passed < table->end && quern_query_next(&iterator)) {
+        const uint32_t count = iterator.view.count;
+        uint32_t i = table->first_stored > passed ? table->first_stored - passed : 0;
+        for (; i < count && passed + i < table->end; i++)
+            table->rows[passed + i - table->first_stored].entity = iterator.view.entities[i];
+        passed += count;
+    }
+    quern_query_iterator_end(&iterator);
+    table->stage = STAGE_WRITES;
+    return true;
+}
+
 /* Stores the handles of the matches. */
 static bool store_matches(quern__inspect_answer *answer, quern__inspect_table *table, quern_query *query)
 {
-    table->found_count = quern_query_count(query);
     const uint64_t count = table->found_count;
     table->capacity = count > ROWS_MAX ? ROWS_MAX : count > 0 ? (uint32_t)count : 1;
     table->rows = allocate_rows(answer, table->capacity);
@@ -142,6 +166,19 @@ static bool read_arguments(quern__inspect_answer *answer, quern__inspect_table *
             quern__inspect_field_open(answer, sort, strlen(sort), &table->sort));
 }
 
+static void open_rows(quern__inspect_answer *answer, quern__inspect_table *table)
+{
+    quern__inspect_text *text = &answer->text;
+    quern__inspect_open(text, NULL, '{');
+    quern__inspect_put_count(text, "frame", answer->inspector->frame);
+    quern__inspect_put_count(text, "found_count", table->found_count);
+    quern__inspect_put_count(text, "count", table->count);
+    quern__inspect_put_count(text, "offset", table->offset);
+    quern__inspect_open(text, "rows", '[');
+    if (table->end > table->count) table->end = table->count;
+    table->at = table->offset;
+}
+
 static void begin_table(quern__inspect_answer *answer)
 {
     const quern_allocator *allocator = &answer->inspector->def.allocator;
@@ -162,7 +199,11 @@ static void begin_table(quern__inspect_answer *answer)
         quern__inspect_fail_result(answer, result);
         return;
     }
-    store_matches(answer, table, query);
+    table->found_count = quern_query_count(query);
+    if (table->conditions.count > 0 || table->sort.getter != NULL)
+        store_matches(answer, table, query);
+    else if (store_part(answer, table, query))
+        open_rows(answer, table);
     quern_query_destroy(query);
 }
 
@@ -305,19 +346,6 @@ static void write_row(quern__inspect_answer *answer, const quern__inspect_table 
     quern__inspect_close(text, '}');
 }
 
-static void open_rows(quern__inspect_answer *answer, quern__inspect_table *table)
-{
-    quern__inspect_text *text = &answer->text;
-    quern__inspect_open(text, NULL, '{');
-    quern__inspect_put_count(text, "frame", answer->inspector->frame);
-    quern__inspect_put_count(text, "found_count", table->found_count);
-    quern__inspect_put_count(text, "count", table->count);
-    quern__inspect_put_count(text, "offset", table->offset);
-    quern__inspect_open(text, "rows", '[');
-    if (table->end > table->count) table->end = table->count;
-    table->at = table->offset;
-}
-
 static bool step_table(quern__inspect_answer *answer)
 {
     quern__inspect_table *table = answer->table;
@@ -337,7 +365,7 @@ static bool step_table(quern__inspect_answer *answer)
         break;
     }
     for (uint32_t i = 0; i < WRITTEN_PER_STEP && table->at < table->end; i++)
-        write_row(answer, table, table->rows[table->at++].entity);
+        write_row(answer, table, table->rows[table->at++ - table->first_stored].entity);
     if (table->at < table->end) return false;
     quern__inspect_close(&answer->text, ']');
     quern__inspect_close(&answer->text, '}');

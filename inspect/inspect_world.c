@@ -284,12 +284,13 @@ static void begin_archetypes(quern__inspect_answer *answer)
     answer->inner = stats.archetype_count;
 }
 
-/* All chunks of an archetype but the last one are full, so the counts describe each of them. */
-static void write_archetype(const quern_world *world, quern__inspect_text *text, uint32_t index)
+/* All chunks of an archetype but the last one are full, so the counts describe each of them. Returns false if the archetype
+ * has been removed since the answer began: others have its number then. */
+static bool write_archetype(const quern_world *world, quern__inspect_text *text, uint32_t index)
 {
     quern_archetype_stats stats;
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
-    if (quern_world_get_archetype_stats(world, index, &stats) != QUERN_OK) return;
+    if (quern_world_get_archetype_stats(world, index, &stats) != QUERN_OK) return false;
     const uint32_t count =
         quern_world_list_archetype_components(world, index, components, QUERN_MAX_ENTITY_COMPONENTS);
     quern__inspect_open(text, NULL, '{');
@@ -305,21 +306,19 @@ static void write_archetype(const quern_world *world, quern__inspect_text *text,
     quern__inspect_put_count(text, "held_count", stats.held_count);
     quern__inspect_put_real(text, "occupancy", stats.occupancy);
     quern__inspect_close(text, '}');
+    return true;
 }
 
 static bool step_archetypes(quern__inspect_answer *answer)
 {
-    quern_world_stats stats;
     const quern_world *world = answer->inspector->def.world;
-    if (answer->at >= answer->inner || answer->left == 0 ||
-        quern_world_get_stats(world, &stats) != QUERN_OK || answer->at >= stats.archetype_count) {
+    if (answer->at >= answer->inner || answer->left == 0) {
         quern__inspect_close(&answer->text, ']');
         quern__inspect_close(&answer->text, '}');
         return true;
     }
-    for (uint32_t i = 0; i < 16 && answer->left > 0 && answer->at < stats.archetype_count;
-         i++, answer->left--)
-        write_archetype(world, &answer->text, answer->at++);
+    for (uint32_t i = 0; i < 16 && answer->left > 0 && answer->at < answer->inner; i++, answer->left--)
+        if (!write_archetype(world, &answer->text, answer->at++)) answer->left = 1;
     return false;
 }
 

@@ -114,6 +114,7 @@ static void pass_frame(quern_inspector *inspector)
     sample->frame = inspector->frame > 0 ? inspector->frame - 1 : 0;
     inspector->sample_count++;
     add_to_second(inspector, sample);
+    quern__inspect_pass_commands(inspector, sample->frame);
     if (inspector->probe_count > 0) quern__inspect_pass_probes(inspector, sample->frame);
     if (sample->stats.dropped_count == 0) return;
     /* The schedule has the report of the last frame only. */
@@ -364,6 +365,7 @@ void quern_inspector_destroy(quern_inspector *inspector)
         quern__inspect_answer_destroy(inspector->clients[i].answer);
     quern__inspect_exchange_release(&inspector->exchange);
     quern__inspect_set_listening(inspector, false);
+    quern__inspect_release_commands(inspector);
     quern__inspect_release_probes(inspector);
     quern__inspect_case_release(inspector);
     if (inspector->trace_count > 0) quern_trace_stop(inspector->def.trace);

@@ -214,6 +214,14 @@ def do_system(url, given):
           "waits_for": get(url, "edges", system=given.name)["edges"]})
 
 
+def do_commands(url, given):
+    """Waits for a frame, since the program lists commands only after it was asked."""
+    arguments = {key: getattr(given, key) for key in ("sync", "system", "entity", "offset", "limit")}
+    show(wait_for("the program did not run a frame", given.timeout, lambda: (
+        lambda answer: answer if answer["frame"] is not None else None)(
+            get(url, "commands", dropped=1 if given.dropped else None, **arguments))))
+
+
 def fields_of(url):
     return {f"{each['name']}.{field['name']}" for each in get(url, "types")["components"] for field in each["fields"]}
 
@@ -407,6 +415,8 @@ def parser_of():
     getting("matches", "which systems match an entity, and why others do not", "entity")
     getting("systems", "figures of the last frame by system")
     command("system", "what a system declares, and why it waits", do_system, "name")
+    command("commands", "the single commands of a frame, and what was dropped", do_commands, sync=None, system=None, entity=None,
+            dropped=False, offset=0, limit=100, timeout=10.0)
     getting("schedule", "passes, and the edges between systems")
     getting("statistics", "the last seconds, summed up")
     getting("history", "kept frames, and what requests did")

@@ -206,6 +206,9 @@ quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorde
 {
     const quern_result result = quern__commands_gather(&it->gathered, it->storage, recorders, true);
     if (result != QUERN_OK) return result;
+    quern__command_listener *listener = it->storage->command_listener;
+    if (QUERN__UNLIKELY(listener != NULL))
+        listener->list(listener, &it->gathered, QUERN__KEY_AFTER_COMMANDS);
     const bool has_commands = commands->streams.count > 0;
     /* One entry per system and reason. Streams of one system are consecutive. */
     uint32_t system_count = 1;
@@ -419,10 +422,6 @@ static quern_entity recorded_entity(const quern__stream *stream, quern_entity en
     return entity;
 }
 
-/* Set in the key of each dropped item, so that it sorts after all dropped commands: the streams of callbacks
- * have keys without this bit. */
-#define AFTER_COMMANDS (1ull << 63)
-
 /* Whether the item was dropped, and why. Nothing has changed since combining, so the reason still holds. */
 static bool was_dropped(const quern__accumulating *it, quern_entity entity, uint32_t component_index,
                         quern_drop_reason *out_reason)
@@ -465,11 +464,16 @@ static void report_drops(const quern__accumulating *it, const quern__gathered *c
                 const quern__drop drop = {.system_number = stream->origin.system_number,
                                           .reason = reason,
                                           .count = 1,
-                                          .first_key = stream->origin.key | AFTER_COMMANDS,
+                                          .first_key = stream->origin.key | QUERN__KEY_AFTER_COMMANDS,
                                           .first_item_number = item_number,
                                           .first_entity = entity};
                 /* entries were reserved */
                 quern__drops_add(drops, &it->storage->allocator, first_drop, &drop);
+                quern__listener_drop(it->storage, &(quern__dropped_items){.key = drop.first_key,
+                                                                          .first_number = item_number,
+                                                                          .count = 1,
+                                                                          .command_count = 1,
+                                                                          .reason = reason});
             }
         }
     }

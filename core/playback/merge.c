@@ -424,8 +424,14 @@ void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, u
 static void drop_items(const walk *it, quern_entity entity, uint32_t i, uint32_t count,
                        quern_drop_reason reason)
 {
+    const uint32_t command_count = it->batch->operation->command_count;
     quern__scratch_drop(it->scratch, it->gathered->stream, it->number + i, entity,
-                        (uint64_t)it->batch->operation->command_count * count, reason);
+                        (uint64_t)command_count * count, reason);
+    quern__listener_drop(it->storage, &(quern__dropped_items){.key = it->gathered->stream->origin.key,
+                                                              .first_number = it->number + i,
+                                                              .count = count,
+                                                              .command_count = command_count,
+                                                              .reason = reason});
 }
 
 /* Returns the edits of a chunk with their scratch and root, or NULL if out of memory. */

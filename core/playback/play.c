@@ -18,6 +18,12 @@ void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uin
                                  .first_entity = item->entity};
     if (!quern__drops_add(&walk->relating->drops, &walk->relating->storage->allocator, 0, &dropped))
         walk->relating->is_out_of_memory = true;
+    quern__listener_drop(walk->relating->storage,
+                         &(quern__dropped_items){.key = dropped.first_key,
+                                                 .first_number = dropped.first_item_number,
+                                                 .count = 1,
+                                                 .command_count = count,
+                                                 .reason = reason});
 }
 
 void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, uint32_t i,

@@ -313,6 +313,9 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern_result result = quern__commands_gather(&playback->gathered, playback->storage, recorders, false);
     for (uint32_t i = 0; i < recorders.count && !has_values; i++)
         has_values = quern__accumulator_is_used(recorders.items[i]);
+    quern__command_listener *listener = playback->storage->command_listener;
+    if (QUERN__UNLIKELY(listener != NULL) && result == QUERN_OK)
+        listener->list(listener, &playback->gathered, 0);
     if (result == QUERN_OK && QUERN__MAY(playback->gathered.traits, SPAWNS))
         result = quern__clones_begin(&playback->resolved, &playback->gathered, playback->storage);
     if (result == QUERN_OK)
@@ -323,12 +326,18 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
         if (playback->on_created != NULL && playback->resolved.created_count > 0)
             playback->on_created(playback->on_created_argument, &playback->gathered,
                                  playback->resolved.created.items);
+        if (QUERN__UNLIKELY(listener != NULL))
+            listener->end(listener, &playback->gathered,
+                          playback->resolved.created_count > 0 ? playback->resolved.created.items : NULL,
+                          true);
         destroy_values(&playback->gathered);
         for (uint32_t i = 0; i < recorders.count; i++)
             quern__commands_reset(recorders.items[i]);
     }
-    if (QUERN__UNLIKELY(result != QUERN_OK))
+    if (QUERN__UNLIKELY(result != QUERN_OK)) {
+        if (listener != NULL) listener->end(listener, &playback->gathered, NULL, false);
         quern__resolved_unreserve(&playback->resolved, playback->storage);
+    }
     quern__merged_clear(&playback->merged, playback->storage,
                         result == QUERN_OK && playback->resolved.refused_count == 0);
     quern__resolved_clear(&playback->resolved);

@@ -694,6 +694,8 @@ quern_result quern__commands_relate(quern__relating *relating, quern__gathered *
 
 void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
 {
+    const quern__command_listener *listener = relating->storage->command_listener;
+    if (QUERN__UNLIKELY(listener != NULL)) listener->forget_drops(listener);
     quern__link_log_revert(relating->storage);
     while (relating->dropped.count > 0) {
         const quern__dropped_item *dropped = &relating->dropped.items[--relating->dropped.count];

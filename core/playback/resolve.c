@@ -572,9 +572,15 @@ static bool drop_refused_of_batch(const resolving *it, uint32_t stream_index, qu
         quern_entity entity =
             batch->is_view ? quern__view_entities(batch)[i] : quern__batch_item(batch, i)->entity;
         const quern__sequence *sequence = sequence_of(it, stream_index, entity);
-        if (sequence != NULL && sequence->is_refused && operation->command_count > creates)
-            quern__scratch_drop(scratch, stream, number + i, entity, operation->command_count - creates,
-                                QUERN_DROP_REFUSED);
+        if (sequence == NULL || !sequence->is_refused || operation->command_count <= creates) continue;
+        quern__scratch_drop(scratch, stream, number + i, entity, operation->command_count - creates,
+                            QUERN_DROP_REFUSED);
+        quern__listener_drop(it->storage,
+                             &(quern__dropped_items){.key = stream->origin.key,
+                                                     .first_number = number + i,
+                                                     .count = 1,
+                                                     .command_count = operation->command_count - creates,
+                                                     .reason = QUERN_DROP_REFUSED});
     }
     return !scratch->is_out_of_memory;
 }

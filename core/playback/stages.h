@@ -81,6 +81,56 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
         QUERN__PREFETCH(&quern__slab_tables_of(location)->archetypes[quern__location_in_slab(location)]);
 }
 
+/* -------------------------------------------------------------------------- listing of single commands */
+
+/* A listener hears of each command of a sync point and of each drop; sched/frame/command_log.c is one. A sync point
+ * calls `list` after gathering, `drop` in its stages, and `end` at its end. Without a listener, a sync point pays one
+ * branch, and each drop another one. No function may fail.
+ *
+ * An item is identified by the key of its stream and its number in the stream. Items of follow-up commands and of
+ * copied streams have other keys or greater numbers than those that were listed, so a listener does not find them. */
+
+/* Added to the keys of streams of accumulated values, which follow the commands. The streams of callbacks have keys
+ * without this bit. */
+#define QUERN__KEY_AFTER_COMMANDS (1ull << 63)
+
+/* Consecutive items of a stream that were dropped for one reason. */
+typedef struct quern__dropped_items {
+    uint64_t key;
+    uint64_t first_number;
+    uint64_t count;
+    uint64_t command_count; /* number of dropped commands of each item */
+    quern_drop_reason reason;
+} quern__dropped_items;
+
+typedef struct quern__command_listener quern__command_listener;
+
+struct quern__command_listener {
+    /* A frame begins. */
+    void (*begin_frame)(quern__command_listener *listener);
+    /* Streams of commands were gathered, or, after those, streams of accumulated values. key_bits: added to their keys.
+     * The first call of a sync point has key_bits 0. */
+    void (*list)(quern__command_listener *listener, const quern__gathered *gathered, uint64_t key_bits);
+    /* Items were dropped. Threads: several at the same time, for different items. */
+    void (*drop)(const quern__command_listener *listener, const quern__dropped_items *items);
+    /* The stages repeat, so the drops of the sync point so far do not count. */
+    void (*forget_drops)(const quern__command_listener *listener);
+    /* The sync point ends. has_succeeded false: all commands are kept, and listed again later. created: the handles of
+     * creates, in the order of streams; NULL if there are none. */
+    void (*end)(quern__command_listener *listener, const quern__gathered *gathered,
+                const quern_entity *created, bool has_succeeded);
+    /* Events were gathered and are about to be published, after commands if has_commands is true. Called by schedules. */
+    void (*list_events)(quern__command_listener *listener, bool has_commands);
+    /* The schedule ends. */
+    void (*detach)(quern__command_listener *listener);
+};
+
+static inline void quern__listener_drop(const quern__storage *storage, const quern__dropped_items *items)
+{
+    const quern__command_listener *listener = storage->command_listener;
+    if (QUERN__UNLIKELY(listener != NULL)) listener->drop(listener, items);
+}
+
 /* ------------------------------------------------------------------------------------------- relating */
 
 /* Relating, a stage between gathering and merging, for sync points with commands that relate or name

@@ -55,6 +55,8 @@ typedef struct quern__storage {
     struct quern__combines *combines;
     struct quern_commands
         *first_recorder; /* list of all recorders but those of accumulated values; may be NULL */
+    /* what lists the commands of the sync point that runs (core/playback/stages.h); NULL if nothing does */
+    struct quern__command_listener *command_listener;
     struct quern_query *first_query; /* list of all queries, including those of systems; may be NULL */
     quern__archetype_listener *first_archetype_listener;
     /* Entities may have links or names, which must be removed when an entity is destroyed. */

@@ -63,6 +63,11 @@ typedef struct quern_event {
     uint32_t bits; /**< 0: null. */
 } quern_event;
 
+/** A prefab of one world; see <quern/prefab.h>. Bits, from the lowest: 32 index, 24 generation, 8 world tag. */
+typedef struct quern_prefab {
+    uint64_t bits; /**< 0: null. */
+} quern_prefab;
+
 /** A system of one schedule. The handle does not identify the schedule. After the system was removed, calls refuse the
  * handle; no other system gets it. Bits, from the lowest: 16 number + 1, 16 generation. */
 typedef struct quern_system {

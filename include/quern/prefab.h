@@ -41,11 +41,6 @@ extern "C" {
 #define QUERN_NO_MEMBER           UINT32_MAX /**< Result for a member that the prefab does not have. */
 #define QUERN_MAX_PREFAB_MEMBERS  65536      /**< Maximum number of entities in a prefab. */
 
-/** A prefab of one world. Bits, from the lowest: 32 index, 24 generation, 8 world tag. */
-typedef struct quern_prefab {
-    uint64_t bits; /**< 0: null. */
-} quern_prefab;
-
 /** Captures an entity and all its descendants in quern_world_parent. Values are copied by their type's
  * copy hook, if any. Errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY; PROVISIONAL_ENTITY (root, or a
  * described field in the tree); INVALID_ARGUMENT (a type with a destroy hook but no copy hook, which the

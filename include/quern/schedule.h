@@ -593,6 +593,145 @@ QUERN_API uint32_t quern_schedule_dropped_command_count(const quern_schedule *sc
 QUERN_API quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, uint32_t i,
                                                           quern_dropped_command *out_drop);
 
+/* ------------------------------------------------------------------------------------ command logs */
+
+/** Maximum number of commands that a log keeps. */
+#define QUERN_MAX_LOGGED_COMMANDS (1u << 24)
+/** Number of sync points of a frame that a log keeps. */
+#define QUERN_MAX_LOGGED_SYNCS    256
+
+/** What a command does. */
+typedef enum quern_command_kind {
+    QUERN_COMMAND_CREATE,         /**< Create an entity. */
+    QUERN_COMMAND_SPAWN,          /**< Spawn an instance of a prefab; the entity is its root. */
+    QUERN_COMMAND_CLONE,          /**< Copy `other`; the entity is the copy. */
+    QUERN_COMMAND_DESTROY,        /**< Destroy the entity. */
+    QUERN_COMMAND_ADD,            /**< Add a component without a value. */
+    QUERN_COMMAND_SET,            /**< Set the value of a component. */
+    QUERN_COMMAND_REMOVE,         /**< Remove a component. */
+    QUERN_COMMAND_ACCUMULATE,     /**< Combine a value with that of the entity. */
+    QUERN_COMMAND_RELATE,         /**< Relate the entity to `other`, with or without a value of the edge. */
+    QUERN_COMMAND_UNRELATE,       /**< Unrelate the entity from `other`; null: from all targets. */
+    QUERN_COMMAND_SET_EDGE_VALUE, /**< Set the value of the edge to `other`. */
+    QUERN_COMMAND_SET_NAME,       /**< Set or remove the name of the entity. */
+    QUERN_COMMAND_ENABLE,         /**< Enable a component, or the entity and its descendants. */
+    QUERN_COMMAND_DISABLE,        /**< Disable a component, or the entity and its descendants. */
+    QUERN_COMMAND_EMIT,           /**< No command: the events of one type that a callback emitted. */
+    QUERN_COMMAND_KIND_COUNT      /**< Number of enumerators above. */
+} quern_command_kind;
+
+/** Returns the name of a kind, such as "destroy"; "unknown kind" for other numbers. Never NULL. Threads: any. */
+QUERN_API const char *quern_command_kind_string(quern_command_kind kind);
+
+/** A single command of a sync point. */
+typedef struct quern_logged_command {
+    quern_command_kind kind; /**< What the command does. */
+    quern_system system;     /**< The system that recorded the command. Null: code outside of systems. */
+    /** Number of the callback within the system: 0 is the condition or the begin callback, n the n-th view,
+     * and the number after the last view the end callback. */
+    uint32_t callback;
+    bool is_end;     /**< That number is that of the end callback. */
+    bool is_of_view; /**< One row of a command for a view. */
+    bool is_new;     /**< The command is on an entity that was created at the same sync point. */
+    bool is_dropped; /**< At least a part of the command was dropped: dropped_count is not 0. */
+    /** Why the command was dropped, if is_dropped is true. */
+    quern_drop_reason reason;
+    /** The entity. That of a create that was refused is null; an instance or copy that was refused, and events, have
+     * none either. */
+    quern_entity entity;
+    quern_entity other;  /**< Target of a relation, or copied entity; otherwise null. */
+    quern_prefab prefab; /**< Prefab of a spawn; otherwise null. */
+    quern_event event;   /**< Type of the events; otherwise null. */
+    /** The component, or the components of a create and the overrides of a spawn. Of a relation, the component that
+     * stands for it. NULL if there are none. Valid until the next frame. */
+    const quern_component *components;
+    uint32_t component_count; /**< Number of components. */
+    /** Number of commands that it counts as in statistics: 1 + n for a create with n components. Of events,
+     * their number. */
+    uint64_t command_count;
+    uint64_t dropped_count; /**< The part of them that was dropped. */
+} quern_logged_command;
+
+/** Where in the frame a sync point was. */
+typedef enum quern_sync_place {
+    /** Before the first system: commands of code between frames, and those that a failed frame has kept. */
+    QUERN_SYNC_FRAME_START,
+    QUERN_SYNC_PHASE,    /**< In a phase, or at its end. */
+    QUERN_SYNC_REACTIONS /**< In a round of reactions. */
+} quern_sync_place;
+
+/** A sync point of the last frame. */
+typedef struct quern_logged_sync {
+    quern_sync_place place; /**< Where it was. */
+    uint32_t phase;         /**< Index of its phase. 0 if it was in none. */
+    /** Name of its phase; NULL if it was in none. Valid until the phases change. */
+    const char *phase_name;
+    quern_system
+        before; /**< The system that it precedes in its phase. Null: none, such as at the end of a phase. */
+    uint32_t first;          /**< Index of its first command in the log. */
+    uint32_t count;          /**< Number of its commands in the log. */
+    uint64_t left_out_count; /**< Number of its commands for which the log had no room: the last ones. */
+} quern_logged_sync;
+
+/** Figures of a command log. */
+typedef struct quern_command_log_stats {
+    uint64_t frame_index;         /**< Number of the frame that was listed, as in quern_frame_stats. */
+    bool has_frame;               /**< A frame began since the log was set. */
+    uint32_t sync_count;          /**< Number of sync points that are listed. */
+    uint32_t count;               /**< Number of commands that are listed. */
+    uint64_t left_out_count;      /**< Number of commands for which there was no room. */
+    uint32_t left_out_sync_count; /**< Number of sync points beyond QUERN_MAX_LOGGED_SYNCS. */
+} quern_command_log_stats;
+
+/** A list of the single commands of the last frame. */
+typedef struct quern_command_log quern_command_log;
+
+/** Definition of a command log. */
+typedef struct quern_command_log_def {
+    /** Number of commands that the log keeps, at most QUERN_MAX_LOGGED_COMMANDS; 0 means 16384. Each takes 112 bytes, which
+     * are allocated by quern_command_log_create. */
+    uint32_t max_command_count QUERN__ZERO;
+    /** Allocator of the log. All zero means quern_allocator_default(). */
+    quern_allocator allocator QUERN__ZERO;
+} quern_command_log_def;
+
+/** Creates an empty log. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY.
+ * Threads: any. */
+QUERN_API quern_result quern_command_log_create(const quern_command_log_def *def,
+                                                quern_command_log **out_log);
+
+/** Destroys a log, and takes it from its schedule. The call is refused, with a message in the log of messages, while a frame
+ * of the schedule runs. NULL is allowed. */
+QUERN_API void quern_command_log_destroy(quern_command_log *log);
+
+/** Lists the commands of the following frames in the log, which holds those of the last frame; NULL ends that. The log
+ * keeps what it has until the next frame that lists in it.
+ *
+ * The log has the commands of each sync point in the order in which they apply: system, callback, record; then the
+ * accumulated values, in the same order; then events, by type, system and callback. The order and the content do not depend
+ * on the number of threads. A command for a view is listed row by row. Values and names are not kept. Sync points of
+ * quern_world_flush and parallel queries are not listed, unless they are those before the first system. A sync point that
+ * fails is not listed: its commands are kept, and the frame that applies them lists them.
+ *
+ * Without a log, a sync point costs one branch more. A frame with a log allocates nothing more and cannot fail by it:
+ * commands beyond the size of the log are counted. Errors, with nothing changed: NULL_ARGUMENT (schedule), INVALID_ARGUMENT
+ * (the log belongs to another schedule), WORLD_LOCKED. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_set_command_log(quern_schedule *schedule, quern_command_log *log);
+
+/** Returns the figures of a log. Errors: NULL_ARGUMENT. Threads: main, between frames, as for the next two calls. */
+QUERN_API quern_result quern_command_log_get_stats(const quern_command_log *log,
+                                                   quern_command_log_stats *out_stats);
+
+/** Returns sync point i of the last frame, from 0, in the order of the frame. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (i). */
+QUERN_API quern_result quern_command_log_get_sync(const quern_command_log *log, uint32_t i,
+                                                  quern_logged_sync *out_sync);
+
+/** Returns command i of the last frame, from 0. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (i). */
+QUERN_API quern_result quern_command_log_get(const quern_command_log *log, uint32_t i,
+                                             quern_logged_command *out_command);
+
+/* ------------------------------------------------------------------------------------ kept commands */
+
 /** Returns the number of commands that a failed frame has kept because it could not apply them; see
  * quern_schedule_run. */
 QUERN_API uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule);

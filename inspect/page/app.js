@@ -248,12 +248,47 @@ const Drops = ({ list }) => list.length === 0 ? html`<p class="muted">No command
   <tbody>${list.map(d => html`<tr>${d.frame !== undefined && html`<td class="n">${count(d.frame)}</td>`}<td>${d.system}</td><td>${d.reason}</td><td class="n">${count(d.count)}</td>
     <td>${d.first && html`<button class="plain link" onClick=${() => open(d.first)}>${d.first}</button>`}</td></tr>`)}</tbody></table></div>`
 
+const COMMANDS_SHOWN = 100
+const placeOf = sync => sync.place === 'frame start' ? 'before the first system' : sync.place === 'reactions' ? 'after reactions' : sync.before ? `in ${sync.phase}, before ${sync.before}` : `end of ${sync.phase}`
+const callbackOf = command => command.system === null ? '' : command.callback === 0 ? 'begin' : command.is_end ? 'end' : `view ${count(command.callback)}`
+
+// The commands of the last frame, one by one, in the order in which they apply. The program lists them while this asks.
+function SingleCommands() {
+  const { message, types } = useStore('message', 'types')
+  const [sync, setSync] = useState('')
+  const [system, setSystem] = useState('')
+  const [entity, setEntity] = useState('')
+  const [dropped, setDropped] = useState(false)
+  const [offset, setOffset] = useState(0)
+  const choose = set => value => { set(value); setOffset(0) }
+  const systems = (message.systems || []).map(s => s.name)
+  const answer = useAnswer('commands', { sync: sync === '' ? null : sync, system: systems.includes(system) ? system : null, entity: /^\d+:\d+$|^\//.test(entity) ? entity : null,
+    dropped: dropped ? 1 : null, offset, limit: COMMANDS_SHOWN }, 1000)
+  if (!answer) return html`<p class="muted">Reading.</p>`
+  if (answer.frame === null) return html`<p class="muted" data-test="no-commands">Commands are listed from the next frame on.${message.paused ? ' Step once.' : ''}</p>`
+  const last = Math.min(answer.found_count, offset + answer.commands.length), isLeftOut = answer.left_out_count > 0
+  const about = command => [...command.components, ...(command.event ? [command.event] : []), ...(command.prefab !== undefined ? [`prefab ${command.prefab}`] : [])]
+  const isType = name => types && types.components.some(type => type.name === name)
+  return html`<p class="row"><label>sync point <select value=${sync} onChange=${event => choose(setSync)(event.target.value)} data-test="command-sync"><option value="">all</option>${answer.syncs.map((s, i) => html`<option value=${i}>${i + 1}: ${placeOf(s)}, ${count(s.count + s.left_out_count)}</option>`)}</select></label>
+      <label>system <${Input} list="command-systems" value=${system} onInput=${event => choose(setSystem)(event.target.value)} data-test="command-system" /></label><datalist id="command-systems">${systems.map(name => html`<option value=${name} />`)}</datalist>
+      <label>entity <${Input} value=${entity} placeholder="12:1 or a path" onInput=${event => choose(setEntity)(event.target.value)} /></label>
+      <label><input type="checkbox" checked=${dropped} onChange=${event => choose(setDropped)(event.target.checked)} data-test="command-dropped" /> dropped</label></p>
+    <p class="row"><span class="muted" data-test="command-count">frame ${count(answer.frame)}: ${answer.found_count === 0 ? 'none' : `${count(offset + 1)} to ${count(last)} of ${count(answer.found_count)}`}${isLeftOut ? `; ${many(answer.left_out_count, 'command was', 'commands were')} left out, since ${count(answer.count)} are kept` : ''}${message.paused ? '' : '; pause to read'}</span>
+      <button disabled=${offset === 0} onClick=${() => setOffset(Math.max(0, offset - COMMANDS_SHOWN))}>Before</button><button disabled=${last >= answer.found_count} onClick=${() => setOffset(offset + COMMANDS_SHOWN)} data-test="more-commands">After</button></p>
+    ${answer.commands.length > 0 && html`<div class="scroll tall"><table data-test="single-commands"><thead><tr><th class="n">#</th><th class="n">sync</th><th>system</th><th>callback</th><th>command</th><th>entity</th><th class="texts">of</th><th>other</th><th class="texts">dropped</th></tr></thead>
+      <tbody>${answer.commands.map(c => html`<tr class=${c.dropped ? 'off' : ''}><td class="n">${count(c.number + 1)}</td><td class="n" title=${placeOf(answer.syncs[c.sync])}>${c.sync + 1}</td><td>${c.system ? html`<${Link} to=${() => openSystem(c.system)}>${c.system}</${Link}>` : html`<span class="muted">outside</span>`}</td><td>${callbackOf(c)}</td>
+        <td>${c.kind}${c.of_view ? ' (view)' : ''}${c.kind === 'emit' && c.count > 1 ? ` × ${count(c.count)}` : ''}</td><td>${c.entity && html`<${Link} to=${() => open(c.entity)}>${c.entity}</${Link}>`}${c.new ? html` <span class="muted">new</span>` : ''}</td>
+        <td class="wrap">${about(c).map((name, i) => html`${i > 0 ? ', ' : ''}${isType(name) ? html`<${Link} to=${() => openType(`components ${name}`)}>${name}</${Link}>` : name}`)}</td><td>${c.other && html`<${Link} to=${() => open(c.other)}>${c.other}</${Link}>`}</td>
+        <td class="bad wrap">${c.dropped ? `${c.dropped_count < c.count ? `${c.dropped_count} of ${c.count}: ` : ''}${c.dropped}` : ''}</td></tr>`)}</tbody></table></div>`}`
+}
+
 function CommandsView() {
   const { message, samples } = useStore()
   const last = samples[samples.length - 1] || [], commands = message.commands, systems = (message.systems || []).filter(s => s.command_count > 0)
   return html`<section class="wide"><h2>The last frame</h2><${Figures} list=${[['commands', count(last[3] || 0)], ['dropped', count(last[4] || 0)], ['created', count(last[5] || 0)], ['destroyed', count(last[6] || 0)], ['kept for a retry', count(commands ? commands.kept_count : 0)]]} /></section>
     <section><h2>Recorded</h2>${systems.length ? html`<div class="scroll"><table><thead><tr><th>system</th><th class="n">commands</th></tr></thead><tbody>${systems.map(s => html`<tr><td>${s.name}</td><td class="n">${count(s.command_count)}</td></tr>`)}</tbody></table></div>` : html`<p class="muted">No system recorded commands.</p>`}</section>
     <section><h2>Dropped</h2><${Drops} list=${commands ? commands.dropped : []} /></section>
+    <section class="wide"><h2>One by one</h2><${SingleCommands} /></section>
     ${commands && commands.recent.length > 0 && html`<section class="wide"><h2>Dropped before</h2><${Drops} list=${commands.recent} /></section>`}`
 }
 

@@ -523,7 +523,7 @@ void quern__describe_edges(quern__printer *printer, const quern__facts *facts, c
                            bool direct_only)
 {
     const quern__plan *plan = &facts->schedule->plan;
-    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
+    quern__json out = {.printer = printer};
     uint32_t i = 0;
     quern__json_open(&out, NULL, '[');
     while (i < plan->segments.count && (plan->segments.items[i].kind == QUERN__SEGMENT_SYNC ||
@@ -752,7 +752,7 @@ static void put_system_members(quern__json *out, const quern__system *system)
 
 void quern__describe_system(quern__printer *printer, const quern__system *system)
 {
-    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
+    quern__json out = {.printer = printer};
     quern__json_open(&out, NULL, '{');
     put_system_members(&out, system);
     quern__json_close(&out, '}');

@@ -189,7 +189,9 @@ static quern_result sync_world(quern_schedule *schedule, quern__flush_report *re
     const uint64_t begin_ns = quern__clock_ns();
     if (QUERN_CHECKS) quern__guards_invalidate(schedule);
     if (schedule->is_observed) observer->calls->begin_sync(observer);
+    world->storage.command_listener = schedule->command_listener;
     const quern_result result = quern__world_apply_commands(world, report);
+    world->storage.command_listener = NULL;
     if (schedule->is_observed)
         observer->calls->end_sync(observer, begin_ns, (uint32_t)world->commands->stats.command_count);
     schedule->stats.sync_ns += quern__clock_ns() - begin_ns;
@@ -221,8 +223,11 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
                                 .always_divides = observer->wants_loop_parts,
                                 .begin_stage = schedule->is_observed ? begin_stage : NULL};
     if (QUERN_CHECKS) quern__guards_invalidate(schedule);
+    quern__storage *storage = &schedule->plan.world->storage;
+    storage->command_listener = schedule->command_listener;
     const quern_result result = quern__playback_run_recorded(
         &schedule->playback, quern__schedule_recorders(schedule), &executor, &applied);
+    storage->command_listener = NULL;
     if (schedule->is_observed)
         observer->calls->end_sync(observer, begin_ns, (uint32_t)applied.command_count);
     schedule->stats.command_count += applied.command_count;
@@ -252,9 +257,12 @@ quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *r
     uint64_t events_ns = quern__clock_ns() - begin_ns;
     schedule->playback.on_created = quern__events_resolve_handles;
     schedule->playback.on_created_argument = schedule;
-    if (result == QUERN_OK && schedule_has_commands(schedule))
-        result = quern__sync_commands(schedule, report);
+    const bool has_commands = result == QUERN_OK && schedule_has_commands(schedule);
+    if (has_commands) result = quern__sync_commands(schedule, report);
     schedule->playback.on_created = NULL;
+    quern__command_listener *listener = schedule->command_listener;
+    if (QUERN__UNLIKELY(listener != NULL) && result == QUERN_OK)
+        listener->list_events(listener, has_commands);
     const uint64_t publish_ns = quern__clock_ns();
     if (result == QUERN_OK) quern__events_end_sync(schedule);
     events_ns += quern__clock_ns() - publish_ns;
@@ -532,8 +540,10 @@ static inline quern_result sync(quern_schedule *schedule, quern__flush_report *r
 }
 
 /* Runs a sync point, then the world's maintenance: the removal of empty archetypes. */
-static quern_result run_sync(quern_schedule *schedule, quern__flush_report *report)
+static quern_result run_sync(quern_schedule *schedule, const quern__segment *segment,
+                             quern__flush_report *report)
 {
+    schedule->sync_segment = segment;
     const quern_result result = sync(schedule, report);
     quern_world *world = schedule->plan.world;
     if (world->storage.archetypes.count >= world->removal_count && result == QUERN_OK)
@@ -548,7 +558,7 @@ quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_repor
     for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count && result == QUERN_OK; i++) {
         quern__segment *segment = &plan->segments.items[i];
         if (segment->kind == QUERN__SEGMENT_SYNC) {
-            result = run_sync(schedule, report);
+            result = run_sync(schedule, segment, report);
             continue;
         }
         if (!quern__reaction_pass_is_due(plan, segment)) continue;
@@ -597,7 +607,7 @@ static quern_result run_phase(quern_schedule *schedule, const quern__phase *phas
         else if (segment->kind == QUERN__SEGMENT_EXCLUSIVE)
             result = run_exclusive(schedule, segment);
         else {
-            result = run_sync(schedule, report);
+            result = run_sync(schedule, segment, report);
             if (result == QUERN_OK) result = run_pending_reactions(schedule, report);
         }
     }
@@ -636,6 +646,7 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
 /* Applies the commands that an earlier frame could not apply, and then runs reactions. */
 static quern_result apply_kept_and_react(quern_schedule *schedule, quern__flush_report *report)
 {
+    schedule->sync_segment = NULL;
     const quern_result result = sync(schedule, report);
     return result == QUERN_OK ? run_pending_reactions(schedule, report) : result;
 }
@@ -884,6 +895,9 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     /* Reset the statistics. This visits the systems only if the last frame had commands. */
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
     quern__playback_start_frame(&schedule->playback);
+    schedule->sync_segment = NULL;
+    if (QUERN__UNLIKELY(schedule->command_listener != NULL))
+        schedule->command_listener->begin_frame(schedule->command_listener);
     schedule->observer->calls->begin_frame(schedule->observer, &frame);
     schedule->is_observed = schedule->observer->is_observing;
     for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)

@@ -134,6 +134,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
         return;
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
+    if (schedule->command_listener != NULL) schedule->command_listener->detach(schedule->command_listener);
     schedule->plan.world->user_count--;
     quern__schedule_set_failed(schedule, false);
     quern_schedule **link = &schedule->plan.world->first_schedule;

@@ -163,6 +163,9 @@ struct quern_schedule {
     quern__event_loss event_loss; /* events lost in the current frame */
 
     quern__playback playback;
+    quern__command_listener *command_listener; /* a command log; NULL: none */
+    /* Of the sync point that runs, while there is a listener: a SYNC segment; NULL: before the first system. */
+    const quern__segment *sync_segment;
     quern__guards guards; /* empty in builds without QUERN_CHECKS */
     quern_frame_stats stats;
 

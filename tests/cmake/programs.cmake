@@ -19,7 +19,8 @@ quern_add_example(restart "" "^the restarted run is the same\n$")
 quern_add_example(changes_example "" "frame 2\n  tree 2: 7\nframe 3\n  tree 2: 6\n  tree 4: 20\n$")
 quern_add_example(events_example ""
                   "^frame 1: 10 hits, 9 left\nframe 2: 10 hits, 8 left\nframe 3: 10 hits, 7 left\n")
-quern_add_example(commands_example "" "extinguish: 33 dropped, entity destroyed by an earlier command\n")
+quern_add_example(commands_example "" "extinguish: 33 dropped, entity destroyed by an earlier command\n"
+                  "[0-9]+: remove, entity [0-9]+, dropped: entity destroyed by an earlier command\n")
 quern_add_example(page_profiling "" "^frame [0-9.]+ us on 1 thread, mean of 100; " "\nmove +[0-9.]+ ")
 quern_add_example(turret "" "frame 2: 19 enemies destroyed, 620 hits in vain\n$")
 quern_add_example(inspect_example "" "cannot hold '11'" "\nguard:\n" "mood = angry\n" "x = 2.5\n"
@@ -51,6 +52,9 @@ quern_add_example(how_sorted "" "^runeq\nthe first of team -1 greets 2 others\n"
 quern_add_example(how_tools "" "^goblin. .1.\n0 is the wind; a Hit has 4 bytes\n"
                   "alive; of another world; made by a command that is not applied yet\n0 1\n"
                   "one pass: yes, one waits for the other: yes\n" "the avatar is at 3; 8 bytes were compared\n$")
+if(TARGET quern_how_look)
+  quern_add_example(how_look "" "^{\"done\":true}{\"probe\":1}" "\"seconds\":..[0-9]+," "fall: [0-9.]+ ms\n$")
+endif()
 quern_add_example(how_pool "" "^pieces: 60\n1000 items: all\n0 items: cancelled\nitems of graphs: 120\nsearched\n"
                   "worker 2: ")
 quern_add_example(maze 3 "\n#   ##      #      ## ..#\n" "frame 300: 16 dots left, 158 sounds\n" "hash 0xbbb41cb8b5c78173\n$")

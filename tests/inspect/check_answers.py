@@ -76,6 +76,11 @@ def requests(url, client):
     name, edges = get("edges", system=waits)
     assert edges["edges"], f"no system runs before {waits}"
     yield name, edges
+    client.ask(url, "GET", "commands")
+    time.sleep(0.2)
+    answer = client.ask(url, "GET", "commands", limit=1000)
+    assert answer["frame"] is not None
+    yield "command_list", answer
     yield get("roots", limit=5)
     yield get("entities", query="Hunter", limit=5, values=1)
     yield get("entities", name="a")
@@ -171,6 +176,8 @@ def check_script(url, path):
     assert lines[0] == "frame,Age.seconds,Position.x" and len(lines) == 4, lines
     lines = run("watch", entity, "Age.seconds", "--count", "2", "--json").splitlines()
     assert [set(json.loads(line)) for line in lines] == [{"frame", "Age.seconds"}] * 2
+    assert read("commands", "--limit", "5")["frame"] is not None
+    run("commands", "--system", "none", code=1)
     assert "flock" in read("find", "floc")["systems"]
     assert read("system", "flock")["declares"]["name"] == "flock"
     assert read("table", "Prey", "--columns", "Age.seconds", "--limit", "2")["rows"][0]["values"][0]

@@ -132,6 +132,17 @@ try {
   await look('picture')
   await test('filter-systems').fill('')
 
+  // Single commands, by sync point and by system.
+  await test('tab-commands').click()
+  await page.waitForSelector('[data-test=single-commands] tbody tr')
+  await test('command-system').fill('spread power')
+  await until('no command of the system', async () => (await test('command-count').textContent()).includes('none'))
+  await test('command-system').fill('sort animals')
+  await until('commands of the system', async () => (await test('single-commands').locator('tbody tr').count()) > 0)
+  await test('command-system').fill('')
+  await test('command-sync').selectOption('0')
+  await look('commands')
+
   // Archetypes, the largest first.
   await test('tab-archetypes').click()
   await page.waitForSelector('.chunks i')

@@ -83,7 +83,8 @@ static const char *arguments_of(const char *path)
 {
     const quern__inspect_route *const tables[] = {quern__inspect_world_routes,  quern__inspect_frame_routes,
                                                   quern__inspect_system_routes, quern__inspect_table_routes,
-                                                  quern__inspect_probe_routes,  quern__inspect_case_routes};
+                                                  quern__inspect_probe_routes,  quern__inspect_case_routes,
+                                                  quern__inspect_command_routes};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
             if (strcmp(route->path, path) == 0) return route->arguments;

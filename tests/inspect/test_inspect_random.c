@@ -120,7 +120,8 @@ Test(inspect_schema, has_all_end_points)
 {
     const quern__inspect_route *const tables[] = {quern__inspect_world_routes,  quern__inspect_frame_routes,
                                                   quern__inspect_system_routes, quern__inspect_table_routes,
-                                                  quern__inspect_probe_routes,  quern__inspect_case_routes};
+                                                  quern__inspect_probe_routes,  quern__inspect_case_routes,
+                                                  quern__inspect_command_routes};
     int count = 0;
     schema = read_schema();
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)

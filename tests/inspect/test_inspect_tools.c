@@ -339,6 +339,24 @@ typedef struct Things {
     char text[8];
 } Things;
 
+Test(inspect_tools, pages_of_a_table_are_those_of_the_query)
+{
+    inspect_scene_open(&scene, 3000, NULL);
+    for (uint32_t offset = 0; offset < 3300; offset += 77) {
+        char arguments[96];
+        snprintf(arguments, sizeof arguments, "query=Body&offset=%u&limit=100", offset);
+        cJSON *table = get("table", arguments), *list = get("entities", arguments);
+        const cJSON *rows = member(table, "rows"), *entities = member(list, "entities");
+        cr_assert_eq(member(table, "count")->valueint, 3001);
+        cr_assert_eq(cJSON_GetArraySize(rows), cJSON_GetArraySize(entities));
+        for (int i = 0; i < cJSON_GetArraySize(rows); i++)
+            cr_assert_str_eq(member(cJSON_GetArrayItem(rows, i), "entity")->valuestring,
+                             member(cJSON_GetArrayItem(entities, i), "entity")->valuestring);
+        cJSON_Delete(table);
+        cJSON_Delete(list);
+    }
+}
+
 Test(inspect_tools, compares_fields_of_all_types)
 {
     quern_component things;
@@ -1015,6 +1033,107 @@ Test(inspect_tools, ends_a_test_case_whose_world_changes)
     cJSON_Delete(json);
 }
 
+/* ---------------------------------------------------------------------------------------- commands */
+
+static cJSON *commands_of_frame(const char *arguments)
+{
+    cJSON *json = get("commands", arguments);
+    cr_assert(cJSON_IsNumber(member(json, "frame")));
+    return json;
+}
+
+Test(inspect_tools, lists_single_commands)
+{
+    char arguments[160];
+    inspect_scene_open(&scene, 2, NULL);
+    scene.destroys = true;
+    cJSON *json = get("commands", NULL);
+    cr_assert(cJSON_IsNull(member(json, "frame")), "no frame has run since");
+    cr_assert_eq(member(json, "count")->valueint, 0);
+    cJSON_Delete(json);
+    (void)quern_commands_add(quern_world_commands(scene.world), scene.root, scene.marker, NULL);
+    run_frames(1);
+    json = commands_of_frame(NULL);
+    cr_assert_eq(member(json, "frame")->valueint, 0);
+    cr_assert_eq(member(json, "count")->valueint, 4);
+    cr_assert_eq(member(json, "found_count")->valueint, 4);
+    const cJSON *syncs = member(json, "syncs"), *list = member(json, "commands");
+    cr_assert_eq(cJSON_GetArraySize(syncs), 2);
+    cr_assert_str_eq(member(cJSON_GetArrayItem(syncs, 0), "place")->valuestring, "frame start");
+    cr_assert_str_eq(member(cJSON_GetArrayItem(syncs, 1), "phase")->valuestring, "update");
+    cr_assert_eq(member(cJSON_GetArrayItem(syncs, 1), "count")->valueint, 3);
+    static const char *const kinds[] = {"add", "destroy", "set", "emit"};
+    for (int i = 0; i < 4; i++) {
+        const cJSON *command = cJSON_GetArrayItem(list, i);
+        cr_assert_str_eq(member(command, "kind")->valuestring, kinds[i]);
+        cr_assert_eq(member(command, "number")->valueint, i);
+        cr_assert_eq(member(command, "sync")->valueint, i > 0);
+        cr_assert_eq(member(command, "callback")->valueint, i > 0);
+        cr_assert(i == 0 ? cJSON_IsNull(member(command, "system"))
+                         : strcmp(member(command, "system")->valuestring, "bump") == 0);
+        cr_assert(i == 2 ? strcmp(member(command, "dropped")->valuestring,
+                                  "entity destroyed by an earlier command") == 0
+                         : cJSON_IsNull(member(command, "dropped")));
+    }
+    cr_assert_str_eq(cJSON_GetArrayItem(member(cJSON_GetArrayItem(list, 2), "components"), 0)->valuestring,
+                     "Body");
+    cr_assert_str_eq(member(cJSON_GetArrayItem(list, 3), "event")->valuestring, "Bump");
+    cr_assert_eq(entity_of(member(cJSON_GetArrayItem(list, 1), "entity")).bits, scene.child.bits);
+    cJSON_Delete(json);
+    const struct {
+        const char *arguments;
+        int found, first;
+    } choices[] = {
+        {"sync=0", 1, 0},    {"sync=1", 3, 1},   {"sync=2", 0, -1}, {"system=bump", 3, 1},
+        {"dropped=1", 1, 2}, {"offset=3", 4, 3}, {"limit=1", 4, 0}, {"sync=1&offset=1&limit=1", 3, 2},
+        {"limit=0", 4, -1}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        json = commands_of_frame(choices[i].arguments);
+        cr_assert_eq(member(json, "found_count")->valueint, choices[i].found, "%s", choices[i].arguments);
+        const cJSON *first = cJSON_GetArrayItem(member(json, "commands"), 0);
+        cr_assert_eq(first != NULL ? member(first, "number")->valueint : -1, choices[i].first, "%s",
+                     choices[i].arguments);
+        cJSON_Delete(json);
+    }
+    json = commands_of_frame(about(arguments, scene.child, "&system=bump")); /* it has been destroyed */
+    cr_assert_eq(member(json, "found_count")->valueint, 2);
+    cJSON_Delete(json);
+    refuse("GET", "commands", "system=none", 404);
+    refuse("GET", "commands", "entity=none", 404);
+    refuse("GET", "commands", "limit=1001", 400);
+    refuse("GET", "commands", "dropped=x", 400);
+}
+
+Test(inspect_tools, lists_commands_only_while_they_are_asked_for)
+{
+    quern_command_log_stats stats;
+    inspect_scene_open(&scene, 2, NULL);
+    run_frames(3);
+    cr_assert_null(scene.inspector->command_log);
+    cJSON_Delete(get("commands", NULL));
+    for (int i = 0; i < QUERN__INSPECT_COMMAND_FRAMES; i++) {
+        cr_assert_not_null(scene.inspector->command_log);
+        run_frames(1);
+    }
+    run_frames(1);
+    cr_assert_null(scene.inspector->command_log);
+    cr_assert_eq(scene.inspector->exchange.attention, 0u);
+    /* The frames between two parts of an answer do not change what it reads. */
+    cJSON_Delete(get("commands", NULL));
+    run_frames(1);
+    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
+    quern__inspect_answer_open(answer, "GET", "commands", NULL);
+    quern__inspect_answer_begin(answer);
+    must(quern_command_log_get_stats(scene.inspector->command_log, &stats));
+    const uint64_t frame_index = stats.frame_index;
+    run_frames(2 * QUERN__INSPECT_COMMAND_FRAMES);
+    must(quern_command_log_get_stats(scene.inspector->command_log, &stats));
+    cr_assert_eq(stats.frame_index, frame_index);
+    quern__inspect_answer_destroy(answer);
+    run_frames(1);
+    cr_assert_null(scene.inspector->command_log);
+}
+
 static void forget(void *values, uint32_t count, void *user_data)
 {
     (void)values;
@@ -1064,6 +1183,7 @@ Test(inspect_tools, survives_exhausted_memory)
         {"table", "query=Body&sort=Body.x&where=Body.x>3&columns=Body.x"},
         {"probes", NULL},
         {"statistics", NULL},
+        {"commands", NULL},
         {"archive", NULL},
         {"case", NULL},
         {"case_archive", NULL},

@@ -4,7 +4,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { MESSAGE_BYTES = 512, NS_PER_SECOND = 1000000000, PACE_AT_END = 60 };
 
@@ -27,12 +26,10 @@ static void step(Inspection *inspection, Game *game, Rewind *rewind, const Input
     rewind_save(rewind, game, jobs);
 }
 
-static void rest(uint32_t pace)
+/* The time until the next step belongs to the inspector. */
+static void rest(Inspection *inspection, Game *game, uint32_t pace)
 {
-    if (pace == 0) return;
-    const long ns =
-        (long)(NS_PER_SECOND / pace % NS_PER_SECOND); /* a long of 32 bits holds less than a second */
-    nanosleep(&(struct timespec){.tv_sec = pace == 1, .tv_nsec = ns}, NULL);
+    if (pace > 0) inspection_wait(inspection, game, NS_PER_SECOND / pace);
 }
 
 /* After the last step, the page can still go back, so the program answers until it is interrupted. */
@@ -48,9 +45,9 @@ void play_inspected(Inspection *inspection, const InspectedOptions *options, Gam
         if (!inspection_update(inspection, game)) continue; /* paused */
         if (game_state(game)->step < end) {
             step(inspection, game, rewind, inputs, jobs);
-            rest(options->pace);
+            rest(inspection, game, options->pace);
         } else {
-            rest(PACE_AT_END);
+            rest(inspection, game, PACE_AT_END);
         }
     }
     inspection_close(inspection);

@@ -75,6 +75,12 @@ bool inspection_update(Inspection *inspection, Game *game)
     return quern_inspector_update(inspection->inspector, &step);
 }
 
+void inspection_wait(Inspection *inspection, Game *game, uint64_t nanoseconds)
+{
+    uint64_t step = game_state(game)->step;
+    quern_inspector_wait(inspection->inspector, &step, nanoseconds);
+}
+
 void inspection_step(Inspection *inspection, Game *game, quern_jobs *jobs)
 {
     if (inspection->inspector != NULL)
@@ -119,6 +125,13 @@ bool inspection_update(Inspection *inspection, Game *game)
     (void)inspection;
     (void)game;
     return true;
+}
+
+void inspection_wait(Inspection *inspection, Game *game, uint64_t nanoseconds)
+{
+    (void)inspection;
+    (void)game;
+    (void)nanoseconds;
 }
 
 void inspection_step(Inspection *inspection, Game *game, quern_jobs *jobs)

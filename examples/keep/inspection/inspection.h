@@ -35,6 +35,9 @@ void inspection_destroy(Inspection *inspection);
  * game. A request may restore another step. Pausing takes up to ten milliseconds per call. */
 bool inspection_update(Inspection *inspection, Game *game);
 
+/* Waits until the next step is due, and answers requests meanwhile, which may restore another step. */
+void inspection_wait(Inspection *inspection, Game *game, uint64_t nanoseconds);
+
 /* Runs a step like game_step. */
 void inspection_step(Inspection *inspection, Game *game, quern_jobs *jobs);
 

@@ -84,7 +84,7 @@ static void run(Play *play)
         play_advance(play, seconds);
         play_draw(play, seconds);
         play_show(play);
-        if (seconds < 0.004f) SDL_Delay(4);
+        if (seconds < 0.004f) play_wait(play, 4);
     }
 }
 

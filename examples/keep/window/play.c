@@ -98,6 +98,17 @@ static bool inspect(Play *play)
     return is_next;
 }
 
+void play_wait(Play *play, uint32_t milliseconds)
+{
+    if (play->inspection.inspector == NULL) {
+        SDL_Delay(milliseconds);
+        return;
+    }
+    const uint64_t restore_count = quern_world_restore_count(play->game.world);
+    inspection_wait(&play->inspection, &play->game, milliseconds * (uint64_t)1000000);
+    if (quern_world_restore_count(play->game.world) != restore_count) forget_inputs(play);
+}
+
 /* Rewinds three times as fast as the game runs. Later inputs are dropped. */
 static void rewind_steps(Play *play, float seconds)
 {

@@ -40,6 +40,9 @@ typedef struct Play {
 void play_begin(Play *play);
 void play_end(Play *play);
 
+/* Waits. A page of the inspector is answered meanwhile. */
+void play_wait(Play *play, uint32_t milliseconds);
+
 /* Runs the steps that are due after `seconds`. */
 void play_advance(Play *play, float seconds);
 

@@ -139,6 +139,8 @@ static void spend(quern_context *context, const quern_view *view)
             quern_emit(emitter, &(Tired){.entity = view->entities[i], .energy = energies[i].value});
         energies[i].value = 100;
         energies[i].level++;
+        must(quern_commands_set(quern_context_commands(context), view->entities[i], program->position,
+                                &(Position){.y = (float)energies[i].level}));
     }
 }
 
@@ -284,13 +286,19 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-static void pace(quern_inspector *inspector, uint64_t *frame, const struct timespec *begin)
+/* has_budget_only: the program sleeps instead of giving the inspector its spare time. */
+static void pace(quern_inspector *inspector, uint64_t *frame, const struct timespec *begin,
+                 bool has_budget_only)
 {
     enum { FRAME_NS = 1000000000 / 60 };
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const long spent_ns = (now.tv_sec - begin->tv_sec) * 1000000000 + (now.tv_nsec - begin->tv_nsec);
-    if (spent_ns < FRAME_NS) quern_inspector_wait(inspector, frame, (uint64_t)(FRAME_NS - spent_ns));
+    if (spent_ns >= FRAME_NS) return;
+    if (has_budget_only)
+        nanosleep(&(struct timespec){.tv_nsec = FRAME_NS - spent_ns}, NULL);
+    else
+        quern_inspector_wait(inspector, frame, (uint64_t)(FRAME_NS - spent_ns));
 }
 
 int main(int argument_count, char **arguments)
@@ -298,6 +306,7 @@ int main(int argument_count, char **arguments)
     Program program = {0};
     quern_inspector *inspector;
     const uint32_t count = argument_count > 1 ? (uint32_t)strtoul(arguments[1], NULL, 10) : 100000;
+    const bool has_budget_only = argument_count > 2 && strcmp(arguments[2], "budget") == 0;
     signal(SIGTERM, interrupt);
     signal(SIGINT, interrupt);
     must(quern_trace_create(&(quern_trace_def){.events_per_track = 8192}, &program.trace));
@@ -325,7 +334,7 @@ int main(int argument_count, char **arguments)
         must(quern_history_save(program.history, frame, NULL));
         must(quern_inspector_run(inspector, 1.0 / 60));
         frame++;
-        pace(inspector, &frame, &begin);
+        pace(inspector, &frame, &begin, has_budget_only);
     }
     quern_inspector_destroy(inspector);
     quern_history_destroy(program.history);

@@ -3,11 +3,12 @@
 # Copyright (c) 2026 The Quern authors
 """Measures what the page of a large program asks for: how long answers take, and how long they keep the program.
 
-usage: measure_answers.py LARGE ROOT [ENTITIES [TIMES]]
+usage: measure_answers.py LARGE ROOT [ENTITIES [TIMES [budget]]]
 
 Prints, for each request, its bytes, and the least and the median of the milliseconds until it is answered, while the program
 runs and while it is paused; and how long the longest update was that belonged to it. The least is what a machine without
-other work would show; repeat the measurement if the two differ much.
+other work would show; repeat the measurement if the two differ much. With "budget", the program gives the inspector its budget
+alone.
 """
 
 import importlib.util
@@ -18,7 +19,7 @@ import sys
 import time
 
 REQUESTS = [("world", {}), ("types", {}), ("access", {}), ("schedule", {}), ("systems", {}), ("statistics", {}), ("history", {}),
-            ("archetypes", {"limit": 1000}), ("roots", {"limit": 50}), ("entity", {"entity": "0:1"}),
+            ("commands", {}), ("archetypes", {"limit": 1000}), ("roots", {"limit": 50}), ("entity", {"entity": "0:1"}),
             ("entity", {"entity": "DEEP"}), ("sources", {"entity": "DEEP"}), ("matches", {"entity": "0:1"}),
             ("entities", {"name": "house 9", "anywhere": 1, "limit": 20}), ("entities", {"query": "Energy", "offset": 90000, "limit": 50}),
             ("table", {"query": "Energy", "columns": "Energy.value,Position.x", "limit": 80}),
@@ -45,7 +46,7 @@ def main():
     client = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(client)
     entities, times = sys.argv[3] if len(sys.argv) > 3 else "100000", int(sys.argv[4]) if len(sys.argv) > 4 else 20
-    program = subprocess.Popen([sys.argv[1], entities], stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen([sys.argv[1], entities, *sys.argv[5:6]], stdout=subprocess.PIPE, text=True)
     try:
         url = program.stdout.readline().split()[1]
         time.sleep(1)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
-#include "core/query/index_internal.h"
+#include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
 /* What a system declares that it accesses: sets of pairs of systems, lookups, and the lists of terms, relations and

@@ -1211,12 +1211,6 @@ static void discard_batch(quern_live *live, quern_result result)
     live->has_stuck_types = false;
 }
 
-/* Notes why a module was refused. */
-static void note_error(live_module *module)
-{
-    (void)snprintf(module->error, sizeof module->error, "%s", quern_error_message());
-}
-
 /* Tells that a module runs in a new version. */
 static void announce(const quern_live *live, const live_module *module)
 {
@@ -1465,7 +1459,8 @@ static quern_result reload_changed(quern_live *live, live_module *const *chosen,
             chosen[i]->loaded = chosen[i]->seen;
         else if (result != QUERN_ERROR_OUT_OF_MEMORY && result != QUERN_ERROR_WORLD_LOCKED)
             chosen[i]->refused = chosen[i]->seen; /* those may pass: the file is tried again */
-        if (result != QUERN_OK) note_error(chosen[i]);
+        if (result != QUERN_OK)
+            (void)snprintf(chosen[i]->error, sizeof chosen[i]->error, "%s", quern_error_message());
     }
     return result;
 }

@@ -43,12 +43,6 @@ static void release_strings(char *items, uint32_t count)
         quern_list_free(&strings[i].list);
 }
 
-static void free_block(quern__list_block *block)
-{
-    const quern_allocator allocator = current_allocator();
-    quern__release(&allocator, block, block->allocated_bytes, QUERN_LIST_ALIGNMENT);
-}
-
 /* Returns a block with one share, or NULL if out of memory or beyond the limit. */
 static quern__list_block *allocate_block(uint32_t element, uint64_t capacity)
 {
@@ -86,7 +80,8 @@ void quern_list_free(quern_list *list)
     if (quern__list_is_alone(block) ||
         atomic_fetch_sub_explicit(&block->share_count, 1, memory_order_acq_rel) == 1) {
         if (block->element == QUERN_LIST_STRINGS) release_strings(items_of(block), list->count);
-        free_block(block);
+        const quern_allocator allocator = current_allocator();
+        quern__release(&allocator, block, block->allocated_bytes, QUERN_LIST_ALIGNMENT);
     }
     *list = (quern_list){.count = 0};
 }

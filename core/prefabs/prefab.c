@@ -249,23 +249,6 @@ quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, 
     return QUERN_OK;
 }
 
-/* A slot that has used its last generation is not reused. */
-static void prefabs_remove(quern__storage *storage, quern_prefab handle)
-{
-    quern__prefabs *prefabs = storage->prefabs;
-    const uint32_t index = (uint32_t)handle.bits;
-    quern__prefab_slot *slot = &prefabs->slots.items[index];
-    quern__prefab *prefab = slot->prefab;
-    slot->prefab = NULL;
-    prefabs->count--;
-    if (slot->generation < QUERN__MAX_GENERATION) {
-        slot->generation++;
-        slot->next_free = prefabs->first_free;
-        prefabs->first_free = index;
-    }
-    quern__prefab_release(prefab, &storage->allocator);
-}
-
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle)
 {
     if (handle.bits == 0)
@@ -549,7 +532,18 @@ quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab)
     QUERN__ENTER_UNLOCKED(world);
     if (quern__prefabs_find(&world->storage, prefab) == NULL)
         return quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
-    prefabs_remove(&world->storage, prefab);
+    quern__prefabs *prefabs = world->storage.prefabs;
+    const uint32_t index = (uint32_t)prefab.bits;
+    quern__prefab_slot *slot = &prefabs->slots.items[index];
+    quern__prefab *removed = slot->prefab;
+    slot->prefab = NULL;
+    prefabs->count--;
+    if (slot->generation < QUERN__MAX_GENERATION) { /* otherwise the slot is not reused */
+        slot->generation++;
+        slot->next_free = prefabs->first_free;
+        prefabs->first_free = index;
+    }
+    quern__prefab_release(removed, &world->storage.allocator);
     return QUERN_OK;
 }
 

@@ -9,9 +9,11 @@
 
 /* ----------------------------------------------------------------------------------------- names */
 
-/* Names may contain any bytes; the output is valid UTF-8. */
-static void write_name(quern__printer *printer, const char *name)
+/* Writes `before`, then the name in single quotation marks. */
+static void write_quoted(quern__printer *printer, const char *before, const char *name)
 {
+    quern__print(printer, "%s'", before);
+    /* Names may contain any bytes; the output is valid UTF-8. */
     while (*name != '\0') {
         uint32_t bytes = quern__utf8_bytes(name);
         if (bytes == 0)
@@ -22,13 +24,6 @@ static void write_name(quern__printer *printer, const char *name)
             quern__print_bytes(printer, name, bytes);
         name += bytes > 0 ? bytes : 1;
     }
-}
-
-/* Writes `before`, then the name in single quotation marks. */
-static void write_quoted(quern__printer *printer, const char *before, const char *name)
-{
-    quern__print(printer, "%s'", before);
-    write_name(printer, name);
     quern__print(printer, "'");
 }
 
@@ -624,21 +619,6 @@ static void put_edges_to(quern__json *out, const quern__facts *facts, uint32_t s
     }
 }
 
-static void describe_edges(quern__printer *printer, const quern__facts *facts, const quern__system *later,
-                           bool direct_only)
-{
-    const quern__plan *plan = &facts->schedule->plan;
-    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
-    uint32_t i = 0;
-    quern__json_open(&out, NULL, '[');
-    while (i < plan->segments.count && (plan->segments.items[i].kind == QUERN__SEGMENT_SYNC ||
-                                        later->position < plan->segments.items[i].first ||
-                                        later->position >= plan->segments.items[i].end))
-        i++;
-    if (i < plan->segments.count) put_edges_to(&out, facts, i, later, direct_only);
-    quern__json_close(&out, ']');
-}
-
 /* ----------------------------------------------------------------------------------------- systems */
 
 static const char *const access_words[] = {[QUERN_ACCESS_NONE] = "none",
@@ -853,15 +833,6 @@ static void put_system_members(quern__json *out, const quern__system *system)
         quern__json_text(out, "items", use->items->channel->type.name);
     else
         quern__json_null(out, "items");
-}
-
-/* Writes one system of a compiled schedule, without not_in. */
-static void describe_system(quern__printer *printer, const quern__system *system)
-{
-    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
-    quern__json_open(&out, NULL, '{');
-    put_system_members(&out, system);
-    quern__json_close(&out, '}');
 }
 
 static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
@@ -1091,7 +1062,10 @@ quern_result quern_schedule_describe_system(quern_schedule *schedule, quern_syst
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    describe_system(&printer, found);
+    quern__json out = {.printer = &printer, .line_depth = UINT32_MAX};
+    quern__json_open(&out, NULL, '{');
+    put_system_members(&out, found);
+    quern__json_close(&out, '}');
     return quern__printer_close(&printer, __func__);
 }
 
@@ -1108,7 +1082,16 @@ quern_result quern_schedule_describe_edges(quern_schedule *schedule, quern_syste
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    describe_edges(&printer, &facts, later, direct_only);
+    const quern__plan *plan = &facts.schedule->plan;
+    quern__json out = {.printer = &printer, .line_depth = UINT32_MAX};
+    uint32_t i = 0;
+    quern__json_open(&out, NULL, '[');
+    while (i < plan->segments.count && (plan->segments.items[i].kind == QUERN__SEGMENT_SYNC ||
+                                        later->position < plan->segments.items[i].first ||
+                                        later->position >= plan->segments.items[i].end))
+        i++;
+    if (i < plan->segments.count) put_edges_to(&out, &facts, i, later, direct_only);
+    quern__json_close(&out, ']');
     quern__facts_release(&facts);
     return quern__printer_close(&printer, __func__);
 }

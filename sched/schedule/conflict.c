@@ -202,13 +202,6 @@ static bool may_conflict_elsewhere(const quern__access *a, const quern__access *
     return both != 0;
 }
 
-/* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
- * and the other through a lookup or an up-term. */
-static bool access_may_conflict_by_lookup(const quern__access *a, const quern__access *b)
-{
-    return may_conflict_elsewhere(a, b) || may_conflict_elsewhere(b, a);
-}
-
 quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const quern__access *b,
                                                    uint32_t index, bool a_is_first,
                                                    const quern__archetype *archetype)
@@ -288,12 +281,6 @@ enum {
 
 _Static_assert(QUERN_MAX_RESOURCES <= LIMIT, "components and resources have the same limit");
 _Static_assert(NUMBER_COUNT <= UINT16_MAX, "numbers of sets have 16 bits");
-
-static void access_index_release(quern__access_index *index, const quern_allocator *allocator)
-{
-    quern__array_release(allocator, &index->numbers);
-    quern__array_release(allocator, &index->words);
-}
 
 /* Empties the index and prepares it for the positions from 0 to system_count - 1. Returns false if out of memory. */
 static bool access_index_reset(quern__access_index *index, const quern_allocator *allocator,
@@ -421,7 +408,8 @@ void quern__conflicts_release(quern__plan *plan)
     const quern_allocator *allocator = quern__plan_allocator(plan);
     quern__pair_set_release(&plan->conflicts.all, allocator);
     quern__pair_set_release(&plan->conflicts.global, allocator);
-    access_index_release(&plan->conflicts.index, allocator);
+    quern__array_release(allocator, &plan->conflicts.index.numbers);
+    quern__array_release(allocator, &plan->conflicts.index.words);
     quern__array_release(allocator, &plan->conflicts.words);
 }
 
@@ -729,9 +717,12 @@ static quern__conflict_kind find_rule(const quern__system *first, const quern__s
 /* Strengthens the conflict by the matches of `a`; those of both are sorted by archetype. */
 static void strengthen_by_matches(quern__conflict *conflict, const quern__system *a, const quern__system *b)
 {
-    const quern__conflict_kind most = access_may_conflict_by_lookup(&a->access, &b->access)
-                                          ? QUERN__CONFLICT_LOOKUP
-                                          : QUERN__CONFLICT_COMPONENT;
+    /* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
+     * and the other through a lookup or an up-term. */
+    const quern__conflict_kind most =
+        may_conflict_elsewhere(&a->access, &b->access) || may_conflict_elsewhere(&b->access, &a->access)
+            ? QUERN__CONFLICT_LOOKUP
+            : QUERN__CONFLICT_COMPONENT;
     uint32_t next = 0;
     for (uint32_t i = 0; i < a->query.matches.count && conflict->kind < most; i++) {
         const quern__archetype *archetype = a->query.matches.items[i].archetype;

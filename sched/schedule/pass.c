@@ -44,17 +44,6 @@ static void add_columns(quern__pass *pass, const quern__pass_table *table)
     }
 }
 
-static void clear_tables(quern__pass *pass)
-{
-    pass->tables.count = pass->calls.count = pass->columns.count = 0;
-    pass->table_words.count = pass->worded_count = 0;
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
-        system->table_match_count = 0;
-        system->table_removed_count = system->query.removed_count;
-    }
-}
-
 static quern_result fail_memory(const quern__pass *pass)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the chunks of system '%s'",
@@ -103,7 +92,15 @@ quern_result quern__pass_extend(quern__pass *pass)
     for (uint32_t i = 0; i < pass->systems.count; i++)
         any_removed |=
             pass->systems.items[i]->table_removed_count != pass->systems.items[i]->query.removed_count;
-    if (any_removed) clear_tables(pass);
+    if (any_removed) {
+        pass->tables.count = pass->calls.count = pass->columns.count = 0;
+        pass->table_words.count = pass->worded_count = 0;
+        for (uint32_t i = 0; i < pass->systems.count; i++) {
+            quern__system *system = pass->systems.items[i];
+            system->table_match_count = 0;
+            system->table_removed_count = system->query.removed_count;
+        }
+    }
     uint32_t count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++)
         count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->table_match_count;
@@ -427,14 +424,6 @@ static quern_result count_target_views(quern__pass *pass)
     return QUERN_OK;
 }
 
-/* Counts the pieces of a system with an order, which share the rows of its tables. */
-static void count_pieces(quern__pass *pass)
-{
-    quern__system *system = pass->systems.items[0];
-    const uint64_t pieces = (system->entity_count + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
-    system->view_count = pass->chunk_count = (uint32_t)pieces;
-}
-
 /* Counts the views of a system with items. They are the batches that the system has not read. */
 static void count_event_views(quern__pass *pass)
 {
@@ -546,7 +535,13 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         if (result != QUERN_OK) return result;
     }
     if (pass->systems.items[0]->events.items != NULL) count_event_views(pass);
-    if (pass->systems.items[0]->query.order != NULL) count_pieces(pass);
+    if (pass->systems.items[0]->query.order != NULL) {
+        /* A system with an order has pieces, which share the rows of its tables. */
+        quern__system *system = pass->systems.items[0];
+        const uint64_t pieces =
+            (system->entity_count + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
+        system->view_count = pass->chunk_count = (uint32_t)pieces;
+    }
     pass->exceeds_own_caches = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     plan_prefetch(pass, thread_count);
     /* The tables in their own order, as one stage. */

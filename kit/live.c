@@ -877,7 +877,7 @@ static void release_version(quern_live *live, live_version *version)
 /* Loads the next version of a module from a file, and lets it list its types and systems. */
 static quern_result load_version(quern_live *live, live_module *module, const char *from)
 {
-    const uint64_t begin_ns = quern__live_now();
+    const uint64_t begin_ns = quern_clock_ns();
     live_version *const version = module->next;
     quern_result result = load_library(live, module, from, &version->library);
     if (result != QUERN_OK) return result;
@@ -899,7 +899,7 @@ static quern_result load_version(quern_live *live, live_module *module, const ch
     if (version->entry->load == NULL)
         return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
                                "the load function is NULL: give one to QUERN_LIVE_MODULE");
-    module->pending.load_ns = quern__live_now() - begin_ns;
+    module->pending.load_ns = quern_clock_ns() - begin_ns;
     version->face = (quern_live_module){
         live->world, live->schedule, module->name, module->version_count + 1, &calls, version};
     quern_error_clear();
@@ -1234,7 +1234,7 @@ static void announce(const quern_live *live, const live_module *module)
 static quern_result run_batch(quern_live *live, live_module *const *chosen, uint32_t chosen_count,
                               bool removes, const char *from, const char *call)
 {
-    const uint64_t begin_ns = quern__live_now();
+    const uint64_t begin_ns = quern_clock_ns();
     const char *name = chosen[0]->name;
     /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
     quern_result result = quern_schedule_compile(live->schedule);
@@ -1265,7 +1265,7 @@ static quern_result run_batch(quern_live *live, live_module *const *chosen, uint
         discard_batch(live, result);
         return result;
     }
-    uint64_t change_ns = quern__live_now() - begin_ns;
+    uint64_t change_ns = quern_clock_ns() - begin_ns;
     for (uint32_t i = 0; i < chosen_count; i++)
         change_ns -= chosen[i]->pending.load_ns;
     for (uint32_t i = 0; i < chosen_count; i++)
@@ -1437,7 +1437,7 @@ static bool has_changed(const quern_live *live, live_module *module, bool again)
     if (stamps_equal(&now, &module->loaded)) return false;
     if (stamps_equal(&now, &module->refused)) return again;
     if (live->def.disable_settling) return true;
-    const uint64_t now_ns = quern__live_now();
+    const uint64_t now_ns = quern_clock_ns();
     if (!stamps_equal(&now, &module->seen)) {
         module->seen = now;
         module->seen_ns = now_ns;

@@ -29,8 +29,7 @@ static void open_scene(void)
     number = setup_component(world, "number", 8, 8);
     other = setup_component(world, "other", 8, 8);
     tag = setup_tag(world, "tag");
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "note", .size_bytes = 8, .alignment_bytes = 8}, &note));
+    note = make_event(world, .name = "note", .size_bytes = 8, .alignment_bytes = 8);
     for (uint32_t i = 0; i < ENTITIES; i++)
         entities[i] = setup_entity_with(world, (const quern_component[]){number, other}, 2);
     schedule = setup_phases(world, 2);
@@ -900,8 +899,7 @@ Test(changed_schedule, no_address_of_a_removed_or_replaced_system_is_left)
     world = own;
     number = setup_component(world, "number", 8, 8);
     tag = setup_tag(world, "tag");
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "note", .size_bytes = 8, .alignment_bytes = 8}, &note));
+    note = make_event(world, .name = "note", .size_bytes = 8, .alignment_bytes = 8);
     for (uint32_t i = 0; i < 50; i++)
         entities[i] = setup_entity_with(world, &number, 1);
     must(quern_schedule_create(world, &(quern_schedule_def){.trace = trace, .timing = true}, &schedule));

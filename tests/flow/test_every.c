@@ -520,7 +520,7 @@ static void play_as_expected(quern_schedule_def style, uint32_t thread_count, bo
     every.observed = 0;
     every_open(style, NULL);
     every.schedule->playback.parallel_command_count = 1;
-    cr_assert_eq(quern__world_reserve_commands(every.world, 1), QUERN_OK);
+    must(quern__world_reserve_commands(every.world, 1));
     every.world->commands->playback.parallel_command_count = 1;
     every.schedule->playback.disable_fast_paths = disable_fast_paths;
     every.world->commands->playback.disable_fast_paths = disable_fast_paths;

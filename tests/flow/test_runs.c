@@ -22,9 +22,8 @@ static void open_world(void)
 {
     world = setup_world();
     number = setup_component(world, "number", 8, 8);
-    const quern_component_def def = {
-        .name = "flag", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true};
-    must(quern_component_register(world, &def, &flag));
+    flag =
+        make_component(world, .name = "flag", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true);
 }
 
 TestSuite(runs, .init = open_world, .fini = close_valid_world);
@@ -137,9 +136,8 @@ Test(runs, required_values_are_constructed_before_rows_move)
     quern_component value, needing;
     counts = (tracked_counts){0};
     value = tracked_register(world, "value", &counts);
-    const quern_component_def def = {
-        .name = "needing", .size_bytes = 8, .alignment_bytes = 8, .required = {value}};
-    must(quern_component_register(world, &def, &needing));
+    needing = make_component(world, .name = "needing", .size_bytes = 8, .alignment_bytes = 8,
+                             .required = {value});
     quern__chunk_policies.gathered_chunks = 2;
     const quern__archetype *archetype = NULL;
     for (uint64_t i = 0; archetype == NULL || archetype->shape.shift == 0; i++) {

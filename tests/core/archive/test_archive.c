@@ -411,12 +411,8 @@ static void forget_values(void *values, uint32_t count, void *user_data) {}
 /* Creates eight archetypes without rows that have a component with hooks. */
 static void make_owners(const wide_world *it)
 {
-    quern_component owner;
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){
-            .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
-        &owner));
+    quern_component owner = make_component(it->world, .name = "owner", .size_bytes = 8,
+                                           .alignment_bytes = 8, .hooks = {.destroy = forget_values});
     for (uint32_t i = 0; i < 8; i++)
         must(quern_entity_destroy(
             it->world, setup_entity_with(it->world, (quern_component[]){owner, it->components[i]}, 2)));
@@ -428,12 +424,8 @@ Test(archive, archetypes_without_rows_are_saved_even_with_hooks)
     make_many_archetypes(&saved, 120);
     make_owners(&saved);
     wide_world loaded = open_wide(), without = reload(&saved);
-    quern_component owner;
-    must(quern_component_register(
-        loaded.world,
-        &(quern_component_def){
-            .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
-        &owner));
+    make_component(loaded.world, .name = "owner", .size_bytes = 8, .alignment_bytes = 8,
+                   .hooks = {.destroy = forget_values});
     quern_byte_buffer memory = {0};
     must(quern_world_save(saved.world, quern_sink_bytes(&memory), NULL));
     must(quern_world_load(loaded.world, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));

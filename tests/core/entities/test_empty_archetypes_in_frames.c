@@ -48,8 +48,8 @@ static void tidy_up(quern_context *context)
     quern_world *own = quern_context_world(context);
     const bool *is_on = quern_context_user_data(context);
     if (!*is_on) return;
-    cr_assert_eq(quern_world_trim(own), QUERN_OK);
-    cr_assert_eq(quern_world_remove_empty_archetypes(own, NULL), QUERN_OK);
+    must(quern_world_trim(own));
+    must(quern_world_remove_empty_archetypes(own, NULL));
 }
 
 static uint64_t steps[7] = {1, 2, 3, 4, 5, 6, 7};

@@ -40,7 +40,7 @@ static void open_single(void)
 {
     memory = failing_allocator_create();
     quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
+    must(quern_world_create(&def, &world));
     register_kinds(world);
 }
 

@@ -37,14 +37,10 @@ static void open_world(const quern_allocator *allocator)
     const quern_hooks hooks = {.destroy = destroy_owners};
     must(quern_world_create(
         &(quern_world_def){.allocator = allocator != NULL ? *allocator : (quern_allocator){0}}, &world));
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = "Owner",
-                                                         .size_bytes = sizeof(Owner),
-                                                         .alignment_bytes = _Alignof(Owner),
-                                                         .hooks = hooks},
-                                  &owner));
+    owner = make_component(world, .name = "Owner", .size_bytes = sizeof(Owner),
+                           .alignment_bytes = _Alignof(Owner), .hooks = hooks);
     tag = setup_component(world, "tag", 4, 4);
-    must(quern_event_register(world, &(quern_event_def){.name = "ping", .size_bytes = 4}, &ping));
+    ping = make_event(world, .name = "ping", .size_bytes = 4);
     destroyed_count = 0;
 }
 
@@ -152,15 +148,9 @@ Test(world_destroy, components_resources_events_and_commands_may_own_users_of_th
     quern_event event;
     const quern_hooks hooks = {.destroy = destroy_owners};
     open_world(NULL);
-    must(quern_resource_register(
-        world, &(quern_resource_def){.name = "Owner", .size_bytes = sizeof(Owner), .hooks = hooks},
-        &resource));
-    must(quern_event_register(world,
-                              &(quern_event_def){.name = "Owner",
-                                                 .size_bytes = sizeof(Owner),
-                                                 .alignment_bytes = _Alignof(Owner),
-                                                 .hooks = hooks},
-                              &event));
+    resource = make_resource(world, .name = "Owner", .size_bytes = sizeof(Owner), .hooks = hooks);
+    event = make_event(world, .name = "Owner", .size_bytes = sizeof(Owner),
+                       .alignment_bytes = _Alignof(Owner), .hooks = hooks);
     quern_event_reader
         *keeper; /* events wait as long as a reader has not seen them; owned by the resource */
     must(quern_event_reader_create(world, &(quern_event_reader_def){.event = event}, &keeper));
@@ -205,11 +195,9 @@ Test(world_destroy, hooks_see_children_before_parents)
 
 Test(world_destroy, targets_that_sources_keep_alive_do_not_refuse)
 {
-    quern_relation keeps;
     open_world(NULL);
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "keeps", .on_target_destroyed = QUERN_TARGET_REFUSES},
-        &keeps));
+    quern_relation keeps =
+        make_relation(world, .name = "keeps", .on_target_destroyed = QUERN_TARGET_REFUSES);
     const quern_entity first = add_owner(own_all(1)), second = add_owner(own_all(2));
     must(quern_entity_relate(world, first, keeps, second));
     quern_world_destroy(world);

@@ -507,9 +507,7 @@ Test(delta, names_of_entities_in_new_slots_are_found_in_both_directions)
 Test(delta, a_disabled_tag_is_a_change)
 {
     many_open_world(NULL);
-    quern_component hidden;
-    must(quern_component_register(many_it.world,
-                                  &(quern_component_def){.name = "hidden", .can_disable = true}, &hidden));
+    quern_component hidden = make_component(many_it.world, .name = "hidden", .can_disable = true);
     const quern_component both[] = {many_it.amount, hidden};
     const quern_entity entity = setup_entity_with(many_it.world, both, 2);
     setup_entity_with(many_it.world, both, 2);
@@ -637,10 +635,8 @@ Test(delta, values_with_opaque_hooks_count_as_changed_where_written)
     quern_entity list[COUNT];
     uint32_t count;
     many_open_world(NULL);
-    must(quern_component_register(
-        many_it.world,
-        &(quern_component_def){.name = "bare", .size_bytes = sizeof(amount), .hooks = {.copy = copy_bare}},
-        &bare));
+    bare = make_component(many_it.world, .name = "bare", .size_bytes = sizeof(amount),
+                          .hooks = {.copy = copy_bare});
     for (uint32_t i = 0; i < COUNT; i++)
         must(quern_entity_create_with(many_it.world, (quern_component[]){bare, many_it.tracked}, NULL, 2,
                                       &list[i]));

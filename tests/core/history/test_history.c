@@ -456,9 +456,7 @@ static random_source dice;
 static quern_relation register_many(const char *name, quern_target_policy policy)
 {
     quern_relation relation = {0};
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = name, .on_target_destroyed = policy, .many = true},
-        &relation));
+    relation = make_relation(world, .name = name, .on_target_destroyed = policy, .many = true);
     return relation;
 }
 

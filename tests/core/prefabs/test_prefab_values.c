@@ -22,15 +22,9 @@ static void copy(void *targets, const void *sources, uint32_t count, void *user_
 
 static quern_component register_reference(const char *name, quern_hooks hooks)
 {
-    quern_component component;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){.name = name,
-                               .size_bytes = sizeof(reference),
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}},
-                               .hooks = hooks},
-        &component));
+    quern_component component =
+        make_component(world, .name = name, .size_bytes = sizeof(reference), .alignment_bytes = 8,
+                       .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}, .hooks = hooks);
     return component;
 }
 

@@ -400,13 +400,9 @@ Test(row_changes, commands_mark_rows_to_which_they_write_values)
 
 Test(row_changes, accumulated_values_mark_their_rows_as_changed)
 {
-    quern_component score;
-    const quern_component_def def = {.name = "score",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .fields = {{"score", QUERN_FIELD_U64, 0, .count = 1}},
-                                     .row_changes = true};
-    must(quern_component_register(world, &def, &score));
+    quern_component score =
+        make_component(world, .name = "score", .size_bytes = 8, .alignment_bytes = 8,
+                       .fields = {{"score", QUERN_FIELD_U64, 0, .count = 1}}, .row_changes = true);
     for (uint32_t i = 0; i < 100; i++)
         must(quern_entity_add(world, entities[i], score, NULL));
     quern_query *query = query_changed(score);

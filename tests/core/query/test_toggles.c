@@ -16,12 +16,9 @@ static captured_reports reports;
 
 static quern_component component_that_can(const char *name, uint32_t size_bytes, bool can_disable)
 {
-    quern_component component;
-    const quern_component_def def = {.name = name,
-                                     .size_bytes = size_bytes,
-                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
-                                     .can_disable = can_disable};
-    must(quern_component_register(world, &def, &component));
+    quern_component component =
+        make_component(world, .name = name, .size_bytes = size_bytes,
+                       .alignment_bytes = size_bytes > 0 ? 8 : 1, .can_disable = can_disable);
     return component;
 }
 
@@ -247,8 +244,7 @@ Test(toggles, parallel_queries_select_the_same_rows)
 
 Test(toggles, combine_with_up_terms)
 {
-    quern_relation parent;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "parent"}, &parent));
+    quern_relation parent = make_relation(world, .name = "parent");
     bool has_value[ENTITIES] = {false};
     for (uint32_t i = 10; i < ENTITIES; i++) {
         must(quern_entity_relate(world, entities[i], parent, entities[i % 10]));

@@ -62,18 +62,14 @@ static void open_side(side *it)
         must(quern_relation_register(it->world, &many[i], &it->many[i]));
     for (uint32_t i = 0; i < RELATIONS; i++)
         it->types[i] = quern_relation_component(it->relations[i]);
-    must(quern_component_register(
-        it->world, &(quern_component_def){QUERN_TYPE(link), .fields = QUERN_FIELDS(link, target, number)},
-        &it->types[LINK]));
+    it->types[LINK] =
+        make_component(it->world, QUERN_TYPE(link), .fields = QUERN_FIELDS(link, target, number));
     it->types[TRACKED] = tracked_register(it->world, "tracked", &it->counts);
-    must(quern_component_register(
-        it->world, &(quern_component_def){.name = "toggled", .size_bytes = 8, .can_disable = true},
-        &it->types[TOGGLED]));
+    it->types[TOGGLED] = make_component(it->world, .name = "toggled", .size_bytes = 8, .can_disable = true);
     it->types[TAG] = setup_tag(it->world, "tag");
     it->types[DISABLED] = quern_world_disabled_tag(it->world);
     it->types[WIDE] = setup_component(it->world, "wide", 120, 8);
-    must(quern_resource_register(it->world, &(quern_resource_def){.name = "counter", .size_bytes = 8},
-                                 &it->counter));
+    it->counter = make_resource(it->world, .name = "counter", .size_bytes = 8);
     it->all = setup_query(it->world,
                           (quern_term[]){quern_term_optional(it->types[DISABLED], QUERN_ACCESS_NONE)}, 1);
 }

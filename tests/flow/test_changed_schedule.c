@@ -889,9 +889,8 @@ Test(changed_schedule, no_address_of_a_removed_or_replaced_system_is_left)
 {
     quern_trace *trace;
     const quern_allocator known = {.allocate = allocate_known, .release = release_known};
-    quern_world *own;
     quern_jobs *jobs;
-    must(quern_world_create(&(quern_world_def){.allocator = known}, &own));
+    quern_world *own = make_world(.allocator = known);
     must(quern_jobs_create(&(quern_jobs_def){.thread_count = 1, .allocator = known}, &jobs));
     must(quern_trace_create(&(quern_trace_def){.track_count = 4, .allocator = known}, &trace));
     quern_world *outer = world;

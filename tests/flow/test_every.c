@@ -200,11 +200,8 @@ static void open_replica(uint64_t number)
     must(quern_index_create(every.replica,
                             &(quern_index_def){.component = in.types[EVERY_NUMBER], .field = "word0"},
                             &replica_index));
-    must(quern_query_create(
-        every.replica,
-        &(quern_query_def){.terms = {quern_term_read(in.types[EVERY_NUMBER])},
-                           .order_by = {.component = in.types[EVERY_NUMBER], .field = "word0"}},
-        &replica_order));
+    replica_order = make_query(every.replica, .terms = {quern_term_read(in.types[EVERY_NUMBER])},
+                               .order_by = {.component = in.types[EVERY_NUMBER], .field = "word0"});
     const quern_term ups[] = {quern_term_read(in.types[EVERY_ID]),
                               quern_term_up_make(in.types[EVERY_NUMBER], in.relations[EVERY_SHARED],
                                                  QUERN_MATCH_OPTIONAL, QUERN_PATH_TARGET),

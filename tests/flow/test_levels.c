@@ -794,7 +794,7 @@ Test(levels, frame_without_memory_for_levels_fails_and_the_next_succeeds, .timeo
         const quern_allocator allocator = failing_allocator_interface(memory);
         open_world();
         quern_world_destroy(world);
-        must(quern_world_create(&(quern_world_def){.allocator = allocator}, &world));
+        world = make_world(.allocator = allocator);
         parent = quern_world_parent(world);
         number = setup_component(world, "number", 8, 8);
         other = setup_component(world, "other", 8, 8);

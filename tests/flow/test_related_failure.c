@@ -98,7 +98,7 @@ static void add_systems(void)
 static void open_nodes(uint32_t thread_count)
 {
     memory = failing_allocator_create();
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     parent = quern_world_parent(world);
     carrier = make_relation(world, .name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES);
     likes =

@@ -195,8 +195,7 @@ Test(runs, a_view_from_before_rows_moved_is_refused)
 {
     enum { MANY = 100000, STEP = 10000 };
     quern_entity *many = calloc(MANY, sizeof *many);
-    quern_query *query;
-    must(quern_query_create(world, &(quern_query_def){.terms = {quern_term_read(number)}}, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_read(number)});
     must(quern_entity_create_many(world, &number, NULL, 1, MANY, many));
     const quern__archetype *archetype = archetype_of(many[0]);
     cr_assert_eq(archetype->shape.shift, (uint32_t)QUERN__RUN_SHIFT);

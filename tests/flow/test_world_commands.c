@@ -25,7 +25,7 @@ typedef struct scene {
 
 static void fill_scene(scene *it, quern_allocator allocator, uint32_t row_count)
 {
-    must(quern_world_create(&(quern_world_def){.allocator = allocator}, &it->world));
+    it->world = make_world(.allocator = allocator);
     it->number = setup_component(it->world, "number", 8, 8);
     it->tag = setup_tag(it->world, "tag");
     it->links = setup_links(it->world, "links");

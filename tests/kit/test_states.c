@@ -525,7 +525,7 @@ Test(states, without_memory_nothing_is_added)
     quern_world *world;
     quern_states *states;
     quern_schedule *schedule;
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     quern_states_def def = {
         .name = "game", .states = {"a", "b"}, .allocator = failing_allocator_interface(memory)};
     for (uint32_t n = 1; runs_out_of_memory(memory, n, quern_states_create(world, &def, &states)); n++)

@@ -47,6 +47,20 @@ quern_entity setup_entity_with(quern_world *world, const quern_component *compon
     return entity;
 }
 
+quern_world *make_world_of(const quern_world_def *def)
+{
+    quern_world *made;
+    must(quern_world_create(def, &made));
+    return made;
+}
+
+quern_query *make_query_of(quern_world *world, const quern_query_def *def)
+{
+    quern_query *made;
+    must(quern_query_create(world, def, &made));
+    return made;
+}
+
 quern_component make_component_of(quern_world *world, const quern_component_def *def)
 {
     quern_component made;

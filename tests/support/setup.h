@@ -22,14 +22,18 @@ quern_entity setup_entity(quern_world *world);
 quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count);
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count);
 
-/* Register a type by members of its definition:
+/* Create an object or register a type by members of its definition:
  *     toggle = make_component(world, .name = "toggle", .can_disable = true);
  * The test fails if the call fails. */
+#define make_world(...)               make_world_of(&(quern_world_def){__VA_ARGS__})
+#define make_query(in_world, ...)     make_query_of(in_world, &(quern_query_def){__VA_ARGS__})
 #define make_component(in_world, ...) make_component_of(in_world, &(quern_component_def){__VA_ARGS__})
 #define make_relation(in_world, ...)  make_relation_of(in_world, &(quern_relation_def){__VA_ARGS__})
 #define make_event(in_world, ...)     make_event_of(in_world, &(quern_event_def){__VA_ARGS__})
 #define make_resource(in_world, ...)  make_resource_of(in_world, &(quern_resource_def){__VA_ARGS__})
 
+quern_world *make_world_of(const quern_world_def *def);
+quern_query *make_query_of(quern_world *world, const quern_query_def *def);
 quern_component make_component_of(quern_world *world, const quern_component_def *def);
 quern_relation make_relation_of(quern_world *world, const quern_relation_def *def);
 quern_event make_event_of(quern_world *world, const quern_event_def *def);

@@ -28,8 +28,7 @@ static void register_types(scene *it)
 void scene_open(scene *it, const quern_allocator *allocator)
 {
     *it = (scene){0};
-    const quern_world_def def = {.allocator = allocator != NULL ? *allocator : (quern_allocator){0}};
-    must(quern_world_create(&def, &it->world));
+    it->world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
     register_types(it);
 }
 

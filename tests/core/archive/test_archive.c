@@ -589,9 +589,8 @@ Test(archive, destroying_a_loaded_entity_frees_its_name)
 /* Creates a world that removes archetypes at sync points, with one component for each archetype. */
 static quern_world *open_reclaiming(quern_component tags[6])
 {
-    quern_world *world;
     char name[] = "tag 0";
-    must(quern_world_create(&(quern_world_def){.empty_archetype_checks_per_sync = 2}, &world));
+    quern_world *world = make_world(.empty_archetype_checks_per_sync = 2);
     for (uint32_t i = 0; i < 6; i++, name[4]++)
         tags[i] = setup_tag(world, name);
     return world;

@@ -342,9 +342,7 @@ Test(archive_types, what_was_registered_before_memory_ends_stays)
     scene_fill(&from, 50);
     quern_byte_buffer archive = scene_save(&from);
     failing_allocator *memory = failing_allocator_create();
-    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    quern_world *world;
-    must(quern_world_create(&def, &world));
+    quern_world *world = make_world(.allocator = failing_allocator_interface(memory));
     uint32_t total = 0, count;
     for (uint64_t call = 1;; call++) {
         failing_allocator_fail_at(memory, call);

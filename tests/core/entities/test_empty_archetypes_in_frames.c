@@ -308,10 +308,8 @@ Test(empty_archetypes_in_frames, what_the_last_removal_has_left_is_part_of_the_w
 Test(empty_archetypes_in_frames, removal_can_be_disabled)
 {
     for (uint32_t per_sync = 0; per_sync < 2; per_sync++) {
-        quern_world *own;
-        must(quern_world_create(&(quern_world_def){.empty_archetype_checks_per_sync = 1000 * per_sync,
-                                                   .disable_empty_archetype_removal = true},
-                                &own));
+        quern_world *own = make_world(.empty_archetype_checks_per_sync = 1000 * per_sync,
+                                      .disable_empty_archetype_removal = true);
         quern_component components[9];
         for (uint32_t i = 0; i < 9; i++)
             components[i] = setup_tag(own, (char[]){(char)('a' + i), '\0'});

@@ -823,9 +823,7 @@ Test(required, memory_failures_leave_nothing_half_done)
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint64_t call = 0; result != QUERN_OK; call++) {
         failing_allocator *allocator = failing_allocator_create();
-        quern_world *small;
-        must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(allocator)},
-                                &small));
+        quern_world *small = make_world(.allocator = failing_allocator_interface(allocator));
         failing_allocator_fail_at(allocator, 1 + call);
         result = run_all(small);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());

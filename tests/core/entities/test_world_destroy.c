@@ -35,8 +35,7 @@ static quern_event ping;
 static void open_world(const quern_allocator *allocator)
 {
     const quern_hooks hooks = {.destroy = destroy_owners};
-    must(quern_world_create(
-        &(quern_world_def){.allocator = allocator != NULL ? *allocator : (quern_allocator){0}}, &world));
+    world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
     owner = make_component(world, .name = "Owner", .size_bytes = sizeof(Owner),
                            .alignment_bytes = _Alignof(Owner), .hooks = hooks);
     tag = setup_component(world, "tag", 4, 4);
@@ -47,7 +46,7 @@ static void open_world(const quern_allocator *allocator)
 static Owner own_all(uint32_t number)
 {
     Owner it = {.number = number};
-    must(quern_query_create(world, &(quern_query_def){.terms = {quern_term_with(tag)}}, &it.query));
+    it.query = make_query(world, .terms = {quern_term_with(tag)});
     must(quern_getter_create(world, &(quern_getter_def){.component = tag}, &it.getter));
     must(quern_event_reader_create(world, &(quern_event_reader_def){.event = ping}, &it.reader));
     return it;
@@ -210,8 +209,7 @@ static Owner kept;
 
 static void keep_query(void)
 {
-    must(quern_query_create(world, &(quern_query_def){.name = "seekers", .terms = {quern_term_with(tag)}},
-                            &kept.query));
+    kept.query = make_query(world, .name = "seekers", .terms = {quern_term_with(tag)});
 }
 static void keep_getter(void)
 {

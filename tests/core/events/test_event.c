@@ -626,8 +626,7 @@ Test(event, waiting_values_are_destroyed_before_a_refused_end_of_the_world)
 /* Runs a script in which one allocation fails. The failing call changes nothing, and succeeds when it is repeated. */
 static void run_script(failing_allocator *memory, uint64_t failing_call)
 {
-    quern_world *small;
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &small));
+    quern_world *small = make_world(.allocator = failing_allocator_interface(memory));
     failing_allocator_fail_at(memory, failing_call);
     quern_event event = {0};
     quern_event_reader *reader = NULL;

@@ -40,8 +40,7 @@ static uint64_t frame, next_id;
 
 static void open_side(side *it, const quern_allocator *allocator)
 {
-    const quern_world_def def = {.allocator = allocator != NULL ? *allocator : (quern_allocator){0}};
-    must(quern_world_create(&def, &it->world));
+    it->world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
     it->id = setup_component(it->world, "id", 8, 8);
     it->place = make_component(it->world, .name = "place", .size_bytes = 12, .alignment_bytes = 4,
                                .can_disable = true);

@@ -464,7 +464,7 @@ static void open_history(void)
 {
     memory = failing_allocator_create();
     dice = (random_source){5};
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     likes = register_many("likes", QUERN_TARGET_UNRELATES);
     owns = register_many("owns", QUERN_TARGET_DESTROYS_SOURCE);
     late = likes;

@@ -97,10 +97,8 @@ Test(prefab_values, disabled_trees_are_spawned_disabled, .init = open_world, .fi
     must(quern_prefab_spawn(world, prefab, NULL, &roots[0]));
     must(quern_commands_spawn(quern_world_commands(world), prefab, NULL, NULL));
     must(quern_world_flush(world));
-    const quern_query_def def = {.terms = {quern_term_with(quern_world_disabled_tag(world)),
-                                           quern_term_without(quern_relation_component(parent))}};
-    quern_query *query;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_with(quern_world_disabled_tag(world)),
+                                                     quern_term_without(quern_relation_component(parent))});
     cr_assert_eq(quern_query_count(query), 3u);
     quern_query_iterator iterator = quern_query_iterate(query);
     cr_assert(quern_query_next(&iterator));

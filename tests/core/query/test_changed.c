@@ -368,8 +368,7 @@ Test(changed, out_of_memory_is_reported_and_loses_no_change)
     bool goes_on = true;
     for (; goes_on; call++) {
         failing_allocator *memory = failing_allocator_create();
-        quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-        must(quern_world_create(&def, &world));
+        world = make_world(.allocator = failing_allocator_interface(memory));
         number = setup_component(world, "number", 8, 8);
         tag = setup_tag(world, "tag");
         quern_component set[] = {number, tag};

@@ -393,9 +393,7 @@ Test(query, iteration_over_the_chunk_list_ends_when_a_frame_runs)
 Test(query, iteration_is_complete_without_memory_for_the_chunk_list)
 {
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    quern_world *small_world;
-    must(quern_world_create(&def, &small_world));
+    quern_world *small_world = make_world(.allocator = failing_allocator_interface(memory));
     quern_component number = setup_component(small_world, "number", 8, 8);
     must(quern_entity_create_many(small_world, &number, NULL, 1, 4000, NULL));
     quern_query *query = setup_query(small_world, (quern_term[]){quern_term_read(number)}, 1);

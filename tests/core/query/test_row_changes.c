@@ -465,10 +465,9 @@ Test(row_changes, up_terms_select_among_changed_rows)
     const quern_relation parent = quern_world_parent(world);
     quern_query *queries_up[2];
     for (uint32_t k = 0; k < 2; k++) {
-        const quern_query_def def = {
-            .terms = {quern_term_changed(quern_term_read(number)), quern_term_up(plain, parent)},
-            .whole_chunks = k == 1};
-        must(quern_query_create(world, &def, &queries_up[k]));
+        queries_up[k] = make_query(
+            world, .terms = {quern_term_changed(quern_term_read(number)), quern_term_up(plain, parent)},
+            .whole_chunks = k == 1);
     }
     const quern_entity bare = setup_entity(world);
     for (uint32_t i = 10; i < 600; i++)

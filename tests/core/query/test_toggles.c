@@ -61,9 +61,7 @@ static void disable_some(void)
 
 static quern_query *query_of(quern_term term, bool whole_chunks)
 {
-    const quern_query_def def = {.terms = {term}, .whole_chunks = whole_chunks};
-    quern_query *query;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {term}, .whole_chunks = whole_chunks);
     return query;
 }
 
@@ -252,10 +250,9 @@ Test(toggles, combine_with_up_terms)
     }
     disable_some();
     for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
-        const quern_query_def def = {.terms = {quern_term_read(number), quern_term_up(other, parent)},
-                                     .whole_chunks = whole_chunks};
-        quern_query *query;
-        must(quern_query_create(world, &def, &query));
+        quern_query *query =
+            make_query(world, .terms = {quern_term_read(number), quern_term_up(other, parent)},
+                       .whole_chunks = whole_chunks);
         bool seen[ENTITIES] = {false};
         uint32_t count = 0;
         quern_query_iterator it = quern_query_iterate(query);

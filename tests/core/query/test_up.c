@@ -608,7 +608,7 @@ Test(up, every_allocation_may_fail)
 {
     failing_allocator *memory = failing_allocator_create();
     quern_world_destroy(world);
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     register_types();
     make_entities();
     quern_query_def def = {

@@ -432,8 +432,7 @@ static uint32_t query_count;
 
 static void add_query(quern_component tag, const char *name)
 {
-    const quern_query_def def = {.name = name, .terms = {quern_term_with(tag)}};
-    must(quern_query_create(world, &def, &queries[query_count]));
+    queries[query_count] = make_query(world, .name = name, .terms = {quern_term_with(tag)});
     serials[query_count++] = ++last_serial;
 }
 
@@ -536,13 +535,11 @@ Test(list_pages, query_tells_its_definition)
     const quern_entity first = setup_entity(world), second = setup_entity(world);
     const quern_component tag = setup_tag(world, "tag"), other = setup_tag(world, "other");
     char name[] = "hunters";
-    const quern_query_def def = {.name = name,
-                                 .terms = {quern_term_with(tag), quern_term_without(other),
-                                           quern_term_target(quern_world_parent(world), first)},
-                                 .whole_chunks = true};
-    quern_query *query;
     quern_query_def read;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .name = name,
+                                    .terms = {quern_term_with(tag), quern_term_without(other),
+                                              quern_term_target(quern_world_parent(world), first)},
+                                    .whole_chunks = true);
     name[0] = 'p';
     must(quern_query_set_target(query, second));
     must(quern_query_get_def(query, &read));

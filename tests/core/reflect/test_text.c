@@ -412,9 +412,7 @@ static const char *get_of(quern_entity of, const char *path)
 
 Test(text, setting_component_text_is_reported_as_a_change)
 {
-    quern_query *query;
-    quern_query_def def = {.terms = {quern_term_changed(quern_term_read(component))}};
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_changed(quern_term_read(component))});
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it))
         ;

@@ -74,7 +74,7 @@ Test(threads, each_thread_can_use_its_own_worlds)
     }
 }
 
-static void *make_world(void *argument)
+static void *make_world_on_thread(void *argument)
 {
     return quern_world_create(NULL, argument) == QUERN_OK ? NULL : argument;
 }
@@ -84,7 +84,7 @@ Test(threads, world_can_be_created_on_one_thread_and_used_on_another)
     quern_world *world = NULL;
     pthread_t thread;
     void *failed;
-    cr_assert_eq(pthread_create(&thread, NULL, make_world, &world), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, make_world_on_thread, &world), 0);
     cr_assert_eq(pthread_join(thread, &failed), 0);
     cr_assert_null(failed);
     setup_entity(world);

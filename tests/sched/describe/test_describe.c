@@ -274,8 +274,7 @@ Test(describe, missing_memory_is_reported)
 {
     close_world();
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     position = setup_component(world, "position", sizeof(vec3), 4);
     schedule = setup_schedule(world);
     setup_writer(schedule, "a", position);

@@ -220,8 +220,7 @@ static void register_parts(void)
 static void use_free_slots(void)
 {
     for (bool is_new = false; !is_new;) {
-        quern_entity made;
-        must(quern_entity_create(it.world, &made));
+        const quern_entity made = setup_entity(it.world);
         const uint32_t slot = quern_entity_index(made);
         is_new = slot == model.slot_count;
         it.handles[slot] = made;

@@ -458,8 +458,7 @@ static quern_entity find_aim(const scene *it)
  * null. */
 static void assert_loaded_as_null(quern_entity stranger)
 {
-    quern_entity holder;
-    must(quern_entity_create_with(from.world, &from.aim, NULL, 1, &holder));
+    const quern_entity holder = setup_entity_with(from.world, &from.aim, 1);
     scene_aim *aim = quern_entity_get(from.world, holder, from.aim);
     const uint64_t hash = quern_world_hash(from.world);
     aim->at = stranger;
@@ -481,9 +480,8 @@ Test(archive, a_provisional_handle_becomes_null)
 Test(archive, a_handle_of_another_world_becomes_null)
 {
     scene third;
-    quern_entity stranger;
     scene_open(&third, NULL);
-    must(quern_entity_create(third.world, &stranger));
+    const quern_entity stranger = setup_entity(third.world);
     assert_loaded_as_null(stranger);
     scene_close(&third);
 }

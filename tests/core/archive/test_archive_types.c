@@ -220,8 +220,7 @@ Test(archive_types, wrong_calls_are_refused)
 
 Test(archive_types, truncated_and_damaged_archives_register_nothing)
 {
-    quern_entity entity;
-    must(quern_entity_create_with(from.world, &from.place, NULL, 1, &entity));
+    setup_entity_with(from.world, &from.place, 1);
     quern_byte_buffer memory = scene_save(&from);
     const uint32_t types = type_count(bare);
     uint8_t *bytes = memory.bytes;

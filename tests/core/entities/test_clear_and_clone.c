@@ -170,9 +170,8 @@ Test(clear_and_clone, agree_with_what_they_stand_for, .timeout = 120)
         random_source randoms[2] = {{seed}, {seed}};
         uint32_t clone_count = 0, clear_count = 0;
         for (uint32_t t = 0; t < 2; t++) {
-            quern_entity first;
             open_twin(&twins[t]);
-            must(quern_entity_create(twins[t].world, &first));
+            const quern_entity first = setup_entity(twins[t].world);
             note(&twins[t], &randoms[t], first);
         }
         for (uint32_t step = 0; step < STEPS; step++) {
@@ -296,8 +295,7 @@ Test(moved_values, of_created_entities)
 Test(moved_values, that_are_added_and_set)
 {
     pinned first, second, third;
-    quern_entity entity;
-    must(quern_entity_create(world, &entity));
+    quern_entity entity = setup_entity(world);
     must(quern_entity_add(world, entity, type, make(&first, 1)));
     assert_holds(entity, 1);
     must(quern_entity_set(world, entity, type, make(&second, 2)));

@@ -387,8 +387,7 @@ Test(delta, consecutive_rows_share_a_batch_and_relations_are_values)
 
 static quern_entity create_named(quern_entity parent, const char *name)
 {
-    quern_entity entity;
-    must(quern_entity_create(many_it.world, &entity));
+    const quern_entity entity = setup_entity(many_it.world);
     if (!quern_entity_is_null(parent))
         must(quern_entity_relate(many_it.world, entity, many_it.parent, parent));
     must(quern_entity_set_name(many_it.world, entity, name));

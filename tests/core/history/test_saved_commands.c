@@ -766,8 +766,7 @@ Test(history_reactions, a_reaction_that_the_frame_does_not_know_is_told_nothing)
     quern_schedule *other;
     must(quern_schedule_create(many_it.world, NULL, &other));
     add_watching(other, "new", quern_term_without(many_it.tag), NULL);
-    quern_entity entity;
-    must(quern_entity_create_with(many_it.world, &many_it.amount, NULL, 1, &entity));
+    setup_entity_with(many_it.world, &many_it.amount, 1);
     must(quern_entity_destroy(many_it.world, rows[5]));
     must(quern_history_restore(many_it.history, 1, NULL));
     told.count = 0;

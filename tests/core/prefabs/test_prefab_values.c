@@ -37,8 +37,7 @@ static void open_world(void)
 
 static quern_entity empty_entity(void)
 {
-    quern_entity entity;
-    must(quern_entity_create(world, &entity));
+    const quern_entity entity = setup_entity(world);
     return entity;
 }
 

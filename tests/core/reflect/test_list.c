@@ -99,10 +99,9 @@ Test(list, flag_index_out_of_range_is_refused)
 Test(list, flags_with_a_list_read_and_change_the_state_of_an_entity)
 {
     quern_component toggle;
-    quern_entity entity;
     quern_flag_info flag;
     toggle = make_component(world, .name = "toggle", .can_disable = true);
-    must(quern_entity_create(world, &entity));
+    const quern_entity entity = setup_entity(world);
     must(quern_entity_add(world, entity, toggle, NULL));
     for (uint32_t i = 0; i < quern_component_flag_count(); i++) {
         must(quern_component_flag_get_info(i, &flag));

@@ -123,9 +123,8 @@ static quern_entity pick(void)
 
 static void create_one(void)
 {
-    quern_entity entity;
     if (entity_count == MOST) return;
-    must(quern_entity_create(first.world, &entity));
+    const quern_entity entity = setup_entity(first.world);
     entities[entity_count++] = entity;
 }
 
@@ -256,8 +255,7 @@ static quern_entity map(quern_entity entity)
 static void create_mapped(quern_entity entity)
 {
     const quern_allocator allocator = quern_allocator_default();
-    quern_entity made;
-    must(quern_entity_create(second.world, &made));
+    const quern_entity made = setup_entity(second.world);
     cr_assert(quern__map_reserve(&mapped, &allocator, mapped.count + 1) &&
               quern__map_reserve(&original, &allocator, original.count + 1));
     quern__map_put(&original, made.bits, entity.bits);

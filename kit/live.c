@@ -29,6 +29,14 @@
 
 enum { DEFAULT_SETTLE_MS = 100 };
 
+/* Puts the name of a call and its subject before the error message. */
+static quern_result in_module(quern_result result, const char *call, const char *name)
+{
+    char detail[LIVE_ERROR_BYTES];
+    (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
+    return quern_error_set(result, "%s: module '%s': %s", call, name, detail);
+}
+
 /* ------------------------------------------------------------------------------------ types of a batch */
 
 /* Completes the changes that the new versions have planned. A type that its module does not register any more gets the
@@ -363,12 +371,11 @@ static quern_result run_batch(quern_live *live, live_module *const *chosen, uint
     const char *name = chosen[0]->name;
     /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
     quern_result result = quern_schedule_compile(live->schedule);
-    if (result == QUERN_ERROR_WORLD_LOCKED) return quern__live_in_module(result, call, name);
+    if (result == QUERN_ERROR_WORLD_LOCKED) return in_module(result, call, name);
     if (quern_world_loader(live->world) != NULL)
-        return quern__live_in_module(
-            quern_error_set(QUERN_ERROR_WORLD_LOCKED,
-                            "a load function is running on the world: call it afterwards"),
-            call, name);
+        return in_module(quern_error_set(QUERN_ERROR_WORLD_LOCKED,
+                                         "a load function is running on the world: call it afterwards"),
+                         call, name);
     const bool was_compiled = result == QUERN_OK;
     result = QUERN_OK;
     /* A version must know which modules change with it, so all of them get a `next` before the first one is loaded. A
@@ -387,7 +394,7 @@ static quern_result run_batch(quern_live *live, live_module *const *chosen, uint
     }
     if (result == QUERN_OK) result = change_over(live, was_compiled, &name);
     if (result != QUERN_OK) {
-        result = quern__live_in_module(result, call, name);
+        result = in_module(result, call, name);
         discard_batch(live, result);
         return result;
     }

@@ -63,13 +63,6 @@ void quern__live_say(const quern_live *live, quern_log_level level, const char *
         fprintf(stderr, "%s\n", text);
 }
 
-quern_result quern__live_in_module(quern_result result, const char *call, const char *name)
-{
-    char detail[LIVE_ERROR_BYTES];
-    (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
-    return quern_error_set(result, "%s: module '%s': %s", call, name, detail);
-}
-
 /* ------------------------------------------------------------------------------------------ libraries */
 
 void quern__live_free_library(const quern_live *live, live_library *library)

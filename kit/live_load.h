@@ -159,9 +159,6 @@ void quern__live_release_array(const quern_live *live, live_array *array, size_t
 void quern__live_say(const quern_live *live, quern_log_level level, const char *format, ...)
     QUERN__FORMAT(3, 4);
 
-/* Puts the name of a call and its subject before the error message. */
-quern_result quern__live_in_module(quern_result result, const char *call, const char *name);
-
 void quern__live_free_library(const quern_live *live, live_library *library);
 
 /* Ends one use of a library, and unloads it after the last one. */

@@ -235,6 +235,14 @@ static bool reserve_slot(quern__storage *storage)
     return true;
 }
 
+/* Returns the handle of the prefab in a slot. */
+static inline quern_prefab prefabs_handle(const quern__storage *storage, uint32_t index)
+{
+    const uint64_t tag = storage->entities.first_handle_high >> 24;
+    return (quern_prefab){tag << 56 | (uint64_t)storage->prefabs->slots.items[index].generation << 32 |
+                          index};
+}
+
 quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle)
 {
     if (!reserve_slot(storage))
@@ -245,7 +253,7 @@ quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, 
     prefabs->first_free = slot->next_free;
     prefabs->count++;
     slot->prefab = prefab;
-    *out_handle = quern__prefabs_handle(storage, index);
+    *out_handle = prefabs_handle(storage, index);
     return QUERN_OK;
 }
 
@@ -565,7 +573,7 @@ uint32_t quern_world_list_prefabs(const quern_world *world, quern_prefab *out_pr
     uint32_t count = 0;
     for (uint32_t i = 0; i < prefabs->slots.count && count < capacity; i++)
         if (prefabs->slots.items[i].prefab != NULL)
-            out_prefabs[count++] = quern__prefabs_handle(&world->storage, i);
+            out_prefabs[count++] = prefabs_handle(&world->storage, i);
     return prefabs->count;
 }
 

@@ -164,14 +164,6 @@ void quern__prefab_convert(quern__prefab *prefab, const quern_allocator *allocat
 /* Returns the memory that the prefabs of a world use, in bytes. */
 uint64_t quern__prefabs_held_bytes(const quern__storage *storage);
 
-/* Returns the handle of the prefab in a slot. */
-static inline quern_prefab quern__prefabs_handle(const quern__storage *storage, uint32_t index)
-{
-    const uint64_t tag = storage->entities.first_handle_high >> 24;
-    return (quern_prefab){tag << 56 | (uint64_t)storage->prefabs->slots.items[index].generation << 32 |
-                          index};
-}
-
 /* Returns the prefab of a handle, or NULL if the handle is invalid. */
 static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, quern_prefab handle)
 {

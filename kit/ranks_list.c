@@ -11,14 +11,14 @@
 void quern__ranks_put_own(quern_ranks *ranks, int64_t *numbers)
 {
     const quern_ranks_stats *own = &ranks->own, *before = &ranks->listed;
-    const uint64_t values[RANKS_LISTED] = {
-        quern_query_count(ranks->all_owned),
-        ranks->all_ghosts != NULL ? quern_query_count(ranks->all_ghosts) : 0,
-        own->run_ns - before->run_ns,
-        own->own_ns - before->own_ns,
-        own->wait_ns - before->wait_ns,
-        own->sent_bytes - before->sent_bytes,
-        own->packet_count - before->packet_count};
+    const uint64_t values[RANKS_LISTED] = {quern_query_count(ranks->all_owned),
+                                           ranks->all_ghosts != NULL ? quern_query_count(ranks->all_ghosts)
+                                                                     : 0,
+                                           own->run_ns - before->run_ns,
+                                           own->own_ns - before->own_ns,
+                                           own->wait_ns - before->wait_ns,
+                                           own->sent_bytes - before->sent_bytes,
+                                           own->packet_count - before->packet_count};
     memset(numbers, 0, (size_t)ranks->rank_count * RANKS_LISTED * sizeof *numbers);
     memcpy(numbers + (size_t)ranks->rank * RANKS_LISTED, values, sizeof values);
     ranks->listed = ranks->own;

@@ -335,11 +335,6 @@ static void run_slice(void *payload, uint32_t worker_index)
         (void)submit(running);
 }
 
-static bool has_workers(const quern_background *background)
-{
-    return background->def.jobs != NULL && quern_jobs_thread_count(background->def.jobs) > 1;
-}
-
 /* Completes a result that is due. */
 static quern_result finish(quern_background *background, computation *waiting)
 {
@@ -473,7 +468,7 @@ static void begin(quern_context *context, const quern_view *view)
 static void compute(quern_context *context)
 {
     quern_background *background = quern_context_user_data(context);
-    const bool submits = has_workers(background);
+    const bool submits = background->def.jobs != NULL && quern_jobs_thread_count(background->def.jobs) > 1;
     if (!submits && background->def.budget_us == 0) return;
     for (computation *each = background->first; each != NULL && has_budget(background); each = each->next) {
         if (each->seen_frame != background->frame || !quern_counter_is_done(&each->counter) ||

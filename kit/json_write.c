@@ -230,12 +230,6 @@ static void print_characters(json_writer *writer, const char *text, size_t lengt
     print(writer, "]");
 }
 
-static void print_text(json_writer *writer, const char *text, uint32_t count)
-{
-    const char *end = memchr(text, '\0', count);
-    print_characters(writer, text, end != NULL ? (size_t)(end - text) : 0, count, end != NULL);
-}
-
 static void print_string_field(json_writer *writer, const char *at)
 {
     quern_string string;
@@ -296,7 +290,8 @@ static void print_field(json_writer *writer, const quern_type_info *type, uint32
     quern__json_field_init(&single, type, i);
     const char *at = value + single.field.offset_bytes;
     if (single.field.type == QUERN_FIELD_TEXT) {
-        print_text(writer, at, single.field.count);
+        const char *end = memchr(at, '\0', single.field.count);
+        print_characters(writer, at, end != NULL ? (size_t)(end - at) : 0, single.field.count, end != NULL);
         return;
     }
     if (single.field.type == QUERN_FIELD_STRING || single.field.type == QUERN_FIELD_LIST) {

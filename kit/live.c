@@ -18,900 +18,23 @@
  * linker that overwrites a loaded file changes running code.
  *
  * A library is unloaded when nothing refers to it: neither a running version, nor a type whose hooks are in it. */
+#include "kit/live_load.h"
 
-#include "kit/live.h"
-
-#include "kit/live_internal.h"
-
-#include <quern/loader.h>
 #include <quern/redefine.h>
 #include <quern/shorthand.h>
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    LIVE_LEAST_CAPACITY = 8,
-    DEFAULT_SETTLE_MS = 100,
-    REPORT_BYTES = 2048,
-    ERROR_BYTES = 1024,
-    LIVE_MESSAGE_BYTES = 1536
-};
-
-typedef struct live_library {
-    void *handle;
-    uint32_t
-        user_count; /* versions that run or are being loaded, and types whose hooks are in the library */
-    bool is_kept;   /* whether the file stays when the library is unloaded, for quern_live_revert */
-    char path[QUERN__LIVE_PATH_BYTES];
-} live_library;
-
-/* A type that a module has brought into the world. */
-typedef struct live_known {
-    quern_type_kind kind;
-    uint32_t bits; /* the handle */
-    struct quern__live_version
-        *owner;         /* version whose definition the type has; NULL: the version is gone */
-    live_library *code; /* library with the type's hooks; NULL if it has none */
-    char name[QUERN_MAX_NAME_BYTES + 1];
-} live_known;
-
-typedef struct live_definition {
-    union {
-        quern_component_def component;
-        quern_resource_def resource;
-        quern_event_def event;
-    };
-    /* Copies of the descriptions of elements of lists, which may be on the stack of the load function. */
-    quern_element elements[QUERN_MAX_FIELDS];
-    quern_field element_fields[QUERN_MAX_FIELDS];
-} live_definition;
-
-/* A type that the load function of a version has registered. */
-typedef struct live_type {
-    live_known *known;
-    live_definition *def;
-    bool is_used_only; /* used by a C type of the definition's size, and not registered */
-} live_type;
-
-/* A system that the load function of a version has added. */
-typedef struct live_system {
-    quern_system_def *def;
-    quern_system handle;
-    bool is_stopped; /* disabled, because the schedule has the code of a version that was refused */
-} live_system;
-
-typedef struct live_object {
-    void *object;
-    void (*release)(void *object);
-} live_object;
-
-/* An array in memory of the live object. */
-typedef struct live_array {
-    void *items;
-    uint32_t count, capacity;
-} live_array;
-
-typedef struct quern__live_version {
-    struct live_module *module;
-    live_library *library;
-    const quern_live_entry *entry;
-    quern_live_module face;                 /* what the module's functions receive */
-    live_array types;                       /* of live_type */
-    live_array systems;                     /* of live_system */
-    live_array objects;                     /* of live_object */
-    struct quern__live_version *next_stuck; /* see live_module.stuck */
-} live_version;
-
-typedef struct live_module {
-    struct quern_live *live;
-    live_version *running; /* NULL only while the module is added */
-    live_version *next;    /* in a batch: the version that is to run */
-    live_library *before;  /* library of the version before, of which the file is kept; NULL: none */
-    /* Versions that were refused and that the schedule still calls, because their systems could not be taken back for lack
-     * of memory. The next version that runs ends them. */
-    live_version *stuck;
-    uint32_t version_count;
-    quern__live_stamp loaded, seen,
-        refused;             /* stamps of the file: of what runs, as last looked at, and of what failed */
-    uint64_t seen_ns;        /* when the stamp `seen` was read first */
-    quern_live_info info;    /* counts and times of the last reload */
-    quern_live_info pending; /* those of the batch */
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    char path[QUERN__LIVE_PATH_BYTES];
-    char report[REPORT_BYTES];
-    char error[ERROR_BYTES];
-} live_module;
-
-/* A change of the definition of a type, to be made at the end of a batch. */
-typedef struct live_change {
-    live_known *known;
-    live_version *by; /* version whose definition the type gets */
-    const live_definition *def;
-} live_change;
-
-/* A change of the schedule that a batch has made. */
-typedef struct live_step {
-    const quern_system_def *replaced; /* definition before; NULL: the system was added */
-    quern_system system;              /* null: it was removed */
-    quern_system
-        previous;      /* of a removed system: the one before it in the order of registration; null: none */
-    bool was_disabled; /* of a removed system */
-} live_step;
-
-struct quern_live {
-    quern_world *world;
-    quern_schedule *schedule;
-    quern_allocator allocator;
-    quern_live_def def;
-    quern_world_user user;
-    live_array modules;   /* of live_module * */
-    live_array known;     /* of live_known * */
-    live_array changes;   /* of live_change; empty outside of a batch */
-    live_array steps;     /* of live_step; empty outside of a batch */
-    bool has_stuck_types; /* in a batch that failed: a type could not get its old definition again */
-    quern_loader loader;
-    live_version *loading; /* the version whose load function runs */
-    char folder[QUERN__LIVE_PATH_BYTES];
-    uint32_t copy_count; /* copies made so far, for the names of their files */
-};
-
-/* ------------------------------------------------------------------------------------ memory and messages */
-
-static void *allocate(const quern_live *live, size_t bytes)
-{
-    void *const memory = live->allocator.allocate(live->allocator.user_data, bytes, _Alignof(max_align_t));
-    if (memory != NULL) memset(memory, 0, bytes);
-    return memory;
-}
-
-static void release(const quern_live *live, void *memory, size_t bytes)
-{
-    if (memory != NULL)
-        live->allocator.release(live->allocator.user_data, memory, bytes, _Alignof(max_align_t));
-}
-
-/* Appends a zeroed item. Returns NULL, with the error set, if there is no memory. */
-static void *append(const quern_live *live, live_array *array, size_t item_bytes)
-{
-    if (array->count == array->capacity) {
-        const uint32_t capacity = array->capacity > 0 ? 2 * array->capacity : LIVE_LEAST_CAPACITY;
-        void *const items = allocate(live, capacity * item_bytes);
-        if (items == NULL) {
-            (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "quern_live: no memory for a list of %u items",
-                                  capacity);
-            return NULL;
-        }
-        if (array->count > 0) memcpy(items, array->items, array->count * item_bytes);
-        release(live, array->items, array->capacity * item_bytes);
-        *array = (live_array){items, array->count, capacity};
-    }
-    return (char *)array->items + array->count++ * item_bytes;
-}
-
-static void release_array(const quern_live *live, live_array *array, size_t item_bytes)
-{
-    release(live, array->items, array->capacity * item_bytes);
-    *array = (live_array){0};
-}
-
-#define ITEM(array, type, i) (((type *)(array).items)[i])
-/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a type and a declarator */
-#define FOR_EACH(type, item, array) \
-    for (type *item = (array).items; item != NULL && item < (type *)(array).items + (array).count; item++)
-/* NOLINTEND(bugprone-macro-parentheses) */
-
-static void say(const quern_live *live, quern_log_level level, const char *format, ...) QUERN__FORMAT(3, 4);
-static void say(const quern_live *live, quern_log_level level, const char *format, ...)
-{
-    char text[LIVE_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (live->def.handler != NULL)
-        live->def.handler(live->def.user_data, level, text);
-    else
-        fprintf(stderr, "%s\n", text);
-}
+enum { DEFAULT_SETTLE_MS = 100 };
 
 /* Puts the name of a call and its subject before the error message. */
 static quern_result in_module(quern_result result, const char *call, const char *name)
 {
-    char detail[ERROR_BYTES];
+    char detail[LIVE_ERROR_BYTES];
     (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
     return quern_error_set(result, "%s: module '%s': %s", call, name, detail);
-}
-
-/* ------------------------------------------------------------------------------------------ libraries */
-
-static void free_library(const quern_live *live, live_library *library)
-{
-    quern__live_remove_file(library->path);
-    release(live, library, sizeof *library);
-}
-
-/* Ends one use of a library, and unloads it after the last one. */
-static void leave_library(const quern_live *live, live_library *library)
-{
-    if (library == NULL || --library->user_count > 0) return;
-    if (library->handle != NULL && !quern__live_close_library(library->handle, library->path))
-        say(live, QUERN_LOG_WARNING,
-            "quern_live: the system keeps '%s' loaded, although nothing of Quern refers to it: let it "
-            "export nothing but "
-            "quern_live_module_entry, as quern_add_live_module does, and let leave() end threads with "
-            "thread-local "
-            "objects of the module",
-            library->path);
-    library->handle = NULL;
-    if (!library->is_kept) free_library(live, library);
-}
-
-/* Ends keeping the file of a version that has been replaced. */
-static void forget_library(const quern_live *live, live_library *library)
-{
-    if (library == NULL) return;
-    library->is_kept = false;
-    if (library->user_count == 0) free_library(live, library);
-}
-
-/* Returns whether a DLL has all sections, and the symbols behind them. */
-static bool dll_is_whole(const unsigned char *header, size_t header_bytes, uint64_t file_bytes)
-{
-    uint32_t start, symbols, symbol_count;
-    uint16_t section_count, optional_bytes;
-    if (header_bytes < 64) return false;
-    memcpy(&start, header + 60, sizeof start);
-    if ((uint64_t)start + 24 > header_bytes) return (uint64_t)start + 24 <= file_bytes;
-    memcpy(&section_count, header + start + 6, sizeof section_count);
-    memcpy(&symbols, header + start + 12, sizeof symbols);
-    memcpy(&symbol_count, header + start + 16, sizeof symbol_count);
-    memcpy(&optional_bytes, header + start + 20, sizeof optional_bytes);
-    bool is_whole = symbols == 0 || (uint64_t)symbols + (uint64_t)symbol_count * 18 <= file_bytes;
-    for (size_t i = 0, at = start + 24 + optional_bytes; i < section_count && is_whole; i++, at += 40) {
-        uint32_t bytes, offset;
-        if (at + 40 > header_bytes) return at + 40 <= file_bytes;
-        memcpy(&bytes, header + at + 16, sizeof bytes);
-        memcpy(&offset, header + at + 20, sizeof offset);
-        is_whole = (uint64_t)offset + bytes <= file_bytes;
-    }
-    return is_whole;
-}
-
-/* Returns whether a library has all segments and sections that its header promises: a linker may still be writing it, and
- * using a segment beyond the end of a file ends the program. Formats other than ELF and DLL are left to the system. */
-static bool library_is_whole(const unsigned char *header, size_t header_bytes, uint64_t file_bytes)
-{
-    if (header_bytes >= 2 && memcmp(header, "MZ", 2) == 0)
-        return dll_is_whole(header, header_bytes, file_bytes);
-    if (header_bytes < 4 || memcmp(header, "\177ELF", 4) != 0) return true;
-    if (header_bytes < 64 || header[4] != 2) return header_bytes >= 52 && header[4] == 1;
-    uint64_t sections;
-    uint16_t section_bytes, section_count;
-    memcpy(&sections, header + 40, sizeof sections);
-    memcpy(&section_bytes, header + 58, sizeof section_bytes);
-    memcpy(&section_count, header + 60, sizeof section_count);
-    const uint64_t table_bytes = (uint64_t)section_bytes * section_count;
-    return sections <= file_bytes && table_bytes <= file_bytes - sections;
-}
-
-static quern_result copy_file(const char *from, const char *to)
-{
-    enum { BLOCK_BYTES = 1 << 16 };
-    unsigned char block[BLOCK_BYTES];
-    FILE *const source = quern__live_open_file(from, "rb");
-    if (source == NULL)
-        return quern_error_set(QUERN_ERROR_IO, "the file '%s' cannot be opened: check the path", from);
-    FILE *const target = quern__live_open_file(to, "wb");
-    uint64_t file_bytes = 0;
-    size_t header_bytes = 0, bytes;
-    unsigned char header[4096];
-    bool is_written = target != NULL;
-    while (is_written && (bytes = fread(block, 1, sizeof block, source)) > 0) {
-        if (file_bytes == 0)
-            memcpy(header, block, header_bytes = bytes < sizeof header ? bytes : sizeof header);
-        file_bytes += bytes;
-        is_written = fwrite(block, 1, bytes, target) == bytes;
-    }
-    const bool is_read = ferror(source) == 0;
-    (void)fclose(source);
-    if (target != NULL) is_written = fclose(target) == 0 && is_written;
-    if (!is_read)
-        return quern_error_set(QUERN_ERROR_IO,
-                               "the file '%s' cannot be read: check its permissions and its disk", from);
-    if (!is_written)
-        return quern_error_set(
-            QUERN_ERROR_IO,
-            "the copy '%s' cannot be written: is the disk full? set `folder` to another one", to);
-    if (!library_is_whole(header, header_bytes, file_bytes))
-        return quern_error_set(
-            QUERN_ERROR_IO,
-            "the file '%s' is not whole (%llu bytes): was it still being written? Write it under "
-            "another name and rename it, or increase settle_ms",
-            from, (unsigned long long)file_bytes);
-    return QUERN_OK;
-}
-
-/* Copies a file and loads the copy. *out_library has one user. */
-static quern_result load_library(quern_live *live, const live_module *module, const char *from,
-                                 live_library **out_library)
-{
-    live_library *const library = allocate(live, sizeof *library);
-    if (library == NULL) return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to load a library");
-    library->user_count = 1;
-    const char *suffix = strrchr(module->path, '.');
-    if (suffix != NULL && strpbrk(suffix, "/\\") != NULL) suffix = NULL; /* the dot is in a folder's name */
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    (void)snprintf(name, sizeof name, "%s", module->name);
-    for (char *at = name; *at != 0; at++)
-        if (strchr("\"<>|:*?", *at) != NULL || (*at > 0 && *at < ' '))
-            *at = '_'; /* Windows refuses these */
-    const int length = snprintf(library->path, sizeof library->path, "%s/%s-%u%s", live->folder, name,
-                                ++live->copy_count, suffix != NULL ? suffix : "");
-    quern_result result;
-    if (length < 0 || (size_t)length >= sizeof library->path)
-        result =
-            quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                            "the path of the copy is longer than %d bytes: set `folder` to a shorter one",
-                            QUERN__LIVE_PATH_BYTES - 1);
-    else
-        result = copy_file(from, library->path);
-    if (result == QUERN_OK) result = quern__live_open_library(library->path, &library->handle);
-    if (result == QUERN_OK) {
-        *out_library = library;
-        return QUERN_OK;
-    }
-    free_library(live, library);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------ what load functions register */
-
-static const char *const kind_names[] = {"component", "resource", "event"};
-
-static uint32_t find_bits(const quern_live *live, quern_type_kind kind, const char *name)
-{
-    if (kind == QUERN_TYPE_COMPONENT) return quern_component_find(live->world, name).bits;
-    if (kind == QUERN_TYPE_RESOURCE) return quern_resource_find(live->world, name).bits;
-    return quern_event_find(live->world, name).bits;
-}
-
-static quern_result register_type(const quern_live *live, quern_type_kind kind, const live_definition *def,
-                                  uint32_t *out_bits)
-{
-    quern_component component = {0};
-    quern_resource resource = {0};
-    quern_event event = {0};
-    quern_result result;
-    if (kind == QUERN_TYPE_COMPONENT)
-        result = quern_component_register(live->world, &def->component, &component);
-    else if (kind == QUERN_TYPE_RESOURCE)
-        result = quern_resource_register(live->world, &def->resource, &resource);
-    else
-        result = quern_event_register(live->world, &def->event, &event);
-    *out_bits = component.bits | resource.bits | event.bits; /* two of them are 0 */
-    return result;
-}
-
-/* The members that all definitions have, as pointers. */
-typedef struct live_layout {
-    const char *name;
-    uint32_t size_bytes, alignment_bytes;
-    const quern_field *fields;
-    const quern_hooks *hooks;
-    uint64_t type_id;
-} live_layout;
-
-static live_layout layout_of(quern_type_kind kind, const live_definition *def)
-{
-#define LAYOUT(member)                                                                             \
-    (live_layout)                                                                                  \
-    {                                                                                              \
-        def->member.name, def->member.size_bytes, def->member.alignment_bytes, def->member.fields, \
-            &def->member.hooks, def->member.type_id                                                \
-    }
-    if (kind == QUERN_TYPE_COMPONENT) return LAYOUT(component);
-    return kind == QUERN_TYPE_RESOURCE ? LAYOUT(resource) : LAYOUT(event);
-#undef LAYOUT
-}
-
-static bool has_hooks(quern_type_kind kind, const live_definition *def)
-{
-    const quern_hooks *const hooks = layout_of(kind, def).hooks;
-    if (hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL)
-        return true;
-    const quern_entity_hooks *const calls = &def->component.entity_hooks;
-    return kind == QUERN_TYPE_COMPONENT &&
-           (calls->on_add != NULL || calls->on_set != NULL || calls->on_remove != NULL);
-}
-
-static quern_field *fields_of(quern_type_kind kind, live_definition *def)
-{
-    return kind == QUERN_TYPE_COMPONENT  ? def->component.fields
-           : kind == QUERN_TYPE_RESOURCE ? def->resource.fields
-                                         : def->event.fields;
-}
-
-/* Copies the descriptions of elements into the definition. Descriptions that no registration accepts are left out, which it
- * then reports. */
-static void own_elements(quern_type_kind kind, live_definition *def)
-{
-    quern_field *const fields = fields_of(kind, def);
-    uint32_t field_count = 0;
-    for (uint32_t i = 0; i < QUERN_MAX_FIELDS && fields[i].name != NULL; i++) {
-        if (fields[i].element == NULL) continue;
-        quern_element *const element = &def->elements[i];
-        *element = *fields[i].element;
-        fields[i].element = element;
-        if (element->type != 0 || element->fields == NULL) continue;
-        if (element->field_count > QUERN_MAX_FIELDS - field_count) element->field_count = 0;
-        memcpy(&def->element_fields[field_count], element->fields,
-               element->field_count * sizeof *element->fields);
-        element->fields = &def->element_fields[field_count];
-        field_count += element->field_count;
-    }
-}
-
-static bool fields_agree(const quern_field *left, const quern_field *right)
-{
-    return strcmp(left->name, right->name) == 0 && left->type == right->type &&
-           left->offset_bytes == right->offset_bytes && (left->count > 1) == (right->count > 1) &&
-           (left->count <= 1 || left->count == right->count);
-}
-
-static bool elements_agree(const quern_element *left, const quern_element *right)
-{
-    if (left == NULL || right == NULL) return left == right;
-    if (left->type != right->type) return false;
-    if (left->type != 0) return true;
-    /* a registration refuses elements without fields, but they are compared before it sees them */
-    bool agree = left->size_bytes == right->size_bytes && left->field_count == right->field_count &&
-                 left->fields != NULL && right->fields != NULL;
-    for (uint32_t i = 0; i < left->field_count && agree; i++)
-        agree = fields_agree(&left->fields[i], &right->fields[i]);
-    return agree;
-}
-
-/* Returns whether two modules can use values by both definitions. */
-static bool definitions_agree(quern_type_kind kind, const live_definition *a, const live_definition *b)
-{
-    const live_layout first = layout_of(kind, a), second = layout_of(kind, b);
-    if (first.size_bytes != second.size_bytes || first.alignment_bytes != second.alignment_bytes ||
-        first.type_id != second.type_id)
-        return false;
-    for (uint32_t i = 0; i < QUERN_MAX_FIELDS; i++) {
-        const quern_field *const left = &first.fields[i], *const right = &second.fields[i];
-        if ((left->name == NULL) != (right->name == NULL)) return false;
-        if (left->name == NULL) break;
-        if (!fields_agree(left, right) || !elements_agree(left->element, right->element)) return false;
-    }
-    if (kind != QUERN_TYPE_COMPONENT) return true;
-    return a->component.can_disable == b->component.can_disable &&
-           a->component.row_changes == b->component.row_changes &&
-           memcmp(a->component.required, b->component.required, sizeof a->component.required) == 0;
-}
-
-static live_known *find_known(const quern_live *live, quern_type_kind kind, uint32_t bits)
-{
-    FOR_EACH(live_known *, known, live->known)
-    if ((*known)->kind == kind && (*known)->bits == bits) return *known;
-    return NULL;
-}
-
-static live_type *find_type(const live_version *version, const live_known *known)
-{
-    FOR_EACH(live_type, type, version->types)
-    if (type->known == known) return type;
-    return NULL;
-}
-
-/* Returns the definition by which a version has registered a type, or NULL. */
-static const live_definition *registered(const live_version *version, const live_known *known)
-{
-    const live_type *const type = find_type(version, known);
-    return type != NULL && !type->is_used_only ? type->def : NULL;
-}
-
-static live_change *find_change(const quern_live *live, const live_known *known)
-{
-    FOR_EACH(live_change, change, live->changes)
-    if (change->known == known) return change;
-    return NULL;
-}
-
-/* Returns whether the module of a version is being reloaded. */
-static bool is_changing(const live_version *version)
-{
-    return version->module->next != NULL;
-}
-
-static quern_result refuse_definition(const live_known *known, const live_version *by, const char *remedy)
-{
-    return quern_error_set(QUERN_ERROR_LAYOUT_MISMATCH, "%s '%s' has another definition in module '%s': %s",
-                           kind_names[known->kind], known->name, by->module->name, remedy);
-}
-
-/* Plans to give a type the definition that a version registers, unless it has it already. */
-static quern_result plan_change(quern_live *live, live_known *known, live_version *version,
-                                const live_definition *def)
-{
-    const live_change *const planned = find_change(live, known);
-    if (planned != NULL) {
-        if (definitions_agree(known->kind, planned->def, def)) return QUERN_OK;
-        return refuse_definition(known, planned->by, "compile both from one definition");
-    }
-    live_version *const owner = known->owner;
-    if (owner != NULL && (!is_changing(owner) || owner == owner->module->next)) {
-        if (definitions_agree(known->kind, registered(owner, known), def)) return QUERN_OK;
-        return refuse_definition(known, owner, "change both modules, so that they are reloaded together");
-    }
-    live_change *const change = append(live, &live->changes, sizeof *change);
-    if (change == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    *change = (live_change){known, version, def};
-    return QUERN_OK;
-}
-
-/* Adds a type to those of a version. Takes over `def` on success. */
-static quern_result note_type(quern_live *live, live_version *version, live_known *known,
-                              live_definition *def)
-{
-    live_type *const type = append(live, &version->types, sizeof *type);
-    if (type == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    *type = (live_type){.known = known, .def = def};
-    const quern_result result = plan_change(live, known, version, def);
-    if (result != QUERN_OK) version->types.count--;
-    return result;
-}
-
-/* Removes the entry of a type that a version has only used so far. */
-static void forget_use(const quern_live *live, live_version *version, const live_known *known)
-{
-    live_type *const type = find_type(version, known);
-    if (type == NULL) return;
-    release(live, type->def, sizeof *type->def);
-    *type = ITEM(version->types, live_type, --version->types.count);
-}
-
-/* Registers a type that the world lacks. */
-static quern_result register_new(quern_live *live, live_version *version, quern_type_kind kind,
-                                 live_definition *def, uint32_t *out_bits)
-{
-    live_known **const place = append(live, &live->known, sizeof *place);
-    live_known *const known = place != NULL ? allocate(live, sizeof *known) : NULL;
-    live_type *const type = known != NULL ? append(live, &version->types, sizeof *type) : NULL;
-    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
-    if (type != NULL) result = register_type(live, kind, def, out_bits);
-    if (result != QUERN_OK) {
-        release(live, known, sizeof *known);
-        if (place != NULL) live->known.count--;
-        if (type != NULL) version->types.count--;
-        return type != NULL ? result : quern_error_set(result, "no memory to note a %s", kind_names[kind]);
-    }
-    *known = (live_known){.kind = kind, .bits = *out_bits, .owner = version};
-    (void)snprintf(known->name, sizeof known->name, "%s", layout_of(kind, def).name);
-    if (has_hooks(kind, def)) {
-        known->code = version->library;
-        known->code->user_count++;
-    }
-    *place = known;
-    *type = (live_type){.known = known, .def = def};
-    return QUERN_OK;
-}
-
-/* quern_loader: registers a type, or plans its new definition. */
-static quern_result on_register(void *user_data, quern_type_kind kind, const void *given,
-                                uint32_t *out_bits)
-{
-    static const size_t def_bytes[] = {sizeof(quern_component_def), sizeof(quern_resource_def),
-                                       sizeof(quern_event_def)};
-    quern_live *const live = user_data;
-    live_version *const version = live->loading;
-    live_definition *const def = allocate(live, sizeof *def);
-    if (def == NULL)
-        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
-    *def = (live_definition){.component = {.name = NULL}};
-    memcpy(def, given, def_bytes[kind]);
-    own_elements(kind, def);
-    const char *const name = layout_of(kind, def).name;
-    const uint32_t bits = name != NULL ? find_bits(live, kind, name) : 0;
-    live_known *const known = bits != 0 ? find_known(live, kind, bits) : NULL;
-    const live_definition *const before = known != NULL ? registered(version, known) : NULL;
-    bool is_kept = false;
-    quern_result result = QUERN_OK;
-    *out_bits = bits;
-    quern_world_set_loader(live->world, NULL);
-    if (bits == 0) {
-        result = register_new(live, version, kind, def, out_bits);
-        is_kept = result == QUERN_OK;
-    } else if (known == NULL) {
-        /* the world may outlive the module, so the program's type gets no functions of the module */
-        if (kind == QUERN_TYPE_COMPONENT)
-            def->component.entity_hooks = (quern_entity_hooks){.on_add = NULL};
-        result =
-            register_type(live, kind, def, out_bits); /* the program's type: compares the definitions */
-    } else if (before == NULL) {
-        forget_use(live, version, known);
-        result = note_type(live, version, known, def);
-        is_kept = result == QUERN_OK;
-    } else if (!definitions_agree(kind, before, def)) {
-        result = refuse_definition(known, version, "the module registers it twice, in two ways");
-    }
-    quern_world_set_loader(live->world, &live->loader);
-    if (!is_kept) release(live, def, sizeof *def);
-    return result;
-}
-
-/* Makes the definition of a resource or an event of that of a C or C++ type, which is given like a component's. What only
- * the world's definition has is that of the definition before. */
-static void complete_definition(quern_type_kind kind, const quern_component_def *type,
-                                const live_definition *before, live_definition *out_def)
-{
-#define COPY(member)                                                       \
-    do {                                                                   \
-        if (before != NULL) *out_def = *before;                            \
-        out_def->member.name = type->name;                                 \
-        out_def->member.size_bytes = type->size_bytes;                     \
-        out_def->member.alignment_bytes = type->alignment_bytes;           \
-        out_def->member.type_name = type->type_name;                       \
-        memcpy(out_def->member.fields, type->fields, sizeof type->fields); \
-        out_def->member.hooks = type->hooks;                               \
-        out_def->member.type_id = type->type_id;                           \
-    } while (0)
-    if (kind == QUERN_TYPE_COMPONENT) {
-        COPY(component);
-        out_def->component.entity_hooks = type->entity_hooks;
-    } else if (kind == QUERN_TYPE_RESOURCE) {
-        COPY(resource);
-    } else {
-        COPY(event);
-    }
-#undef COPY
-}
-
-/* quern_loader: plans the new definition of a type that the load function uses by its C or C++ type. */
-static quern_result on_use(void *user_data, quern_type_kind kind, uint32_t bits,
-                           const quern_component_def *type, bool has_fields)
-{
-    quern_live *const live = user_data;
-    live_version *const version = live->loading;
-    live_known *const known = find_known(live, kind, bits);
-    const live_definition *const before = known != NULL ? registered(version, known) : NULL;
-    if (before != NULL) { /* registered by this load function: only the sizes can differ */
-        const live_layout layout = layout_of(kind, before);
-        if (layout.size_bytes == type->size_bytes &&
-            (!has_fields || layout.type_id == 0 || layout.type_id == type->type_id))
-            return QUERN_OK;
-        return refuse_definition(known, version, "the module has two types of this name");
-    }
-    if (known == NULL) { /* the program's type */
-        quern_world_set_loader(live->world, NULL);
-        quern_result result;
-        if (has_fields) {
-            result = quern__world_use_type(live->world, kind, bits, type);
-        } else {
-            uint32_t size_bytes = 0;
-            result = quern_component_get_size(live->world, (quern_component){bits}, &size_bytes);
-            if (result == QUERN_OK && size_bytes != type->size_bytes)
-                result = quern_error_set(
-                    QUERN_ERROR_LAYOUT_MISMATCH,
-                    "component '%s' of the program has %u bytes, and the C type has %u: compile "
-                    "program and module from one definition",
-                    type->name, size_bytes, type->size_bytes);
-        }
-        quern_world_set_loader(live->world, &live->loader);
-        return result;
-    }
-    const live_change *const planned = find_change(live, known);
-    const live_definition *const other = planned != NULL        ? planned->def
-                                         : known->owner != NULL ? registered(known->owner, known)
-                                                                : NULL;
-    uint32_t size_bytes = 0;
-    if (other != NULL)
-        size_bytes = layout_of(kind, other).size_bytes;
-    else
-        (void)quern_component_get_size(live->world, (quern_component){bits},
-                                       &size_bytes); /* only they are used by size */
-    if (!has_fields && size_bytes != type->size_bytes)
-        return quern_error_set(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "component '%s' has %u bytes, and the C type has %u: register it in the load function, "
-            "with its fields (QUERN_REGISTER)",
-            type->name, size_bytes, type->size_bytes);
-    if (!has_fields && find_type(version, known) != NULL) return QUERN_OK;
-    live_definition *const def = allocate(live, sizeof *def);
-    live_type *const used = def != NULL && !has_fields ? append(live, &version->types, sizeof *used) : NULL;
-    if (def == NULL || (!has_fields && used == NULL)) {
-        release(live, def, sizeof *def);
-        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note a %s", kind_names[kind]);
-    }
-    complete_definition(kind, type, has_fields ? other : NULL, def);
-    own_elements(kind, def);
-    if (used != NULL) {
-        *used = (live_type){.known = known, .def = def, .is_used_only = true};
-        return QUERN_OK;
-    }
-    forget_use(live, version, known);
-    const quern_result result = note_type(live, version, known, def);
-    if (result != QUERN_OK) release(live, def, sizeof *def);
-    return result;
-}
-
-/* Returns the system of a name in a version, or NULL. */
-static live_system *find_system(const live_version *version, const char *name)
-{
-    if (version == NULL) return NULL;
-    FOR_EACH(live_system, system, version->systems)
-    if (strcmp(system->def->name, name) == 0) return system;
-    return NULL;
-}
-
-/* Returns the system of a name in a running module that is being reloaded, or NULL. */
-static live_system *find_running(const quern_live *live, const char *name)
-{
-    live_system *found = NULL;
-    FOR_EACH(live_module *, module, live->modules)
-    if (found == NULL && (*module)->next != NULL) found = find_system((*module)->running, name);
-    return found;
-}
-
-/* Returns whether a system is in the schedule: the program may have removed it, or an undo have failed. */
-static bool is_present(const quern_live *live, const live_system *system)
-{
-    return quern_schedule_find_system(live->schedule, system->def->name).bits == system->handle.bits;
-}
-
-/* Returns whether the batch has put another system in the place of this one. */
-static bool was_replaced(const quern_live *live, const live_system *system)
-{
-    FOR_EACH(const live_step, step, live->steps)
-    if (step->replaced == system->def) return true;
-    return false;
-}
-
-static live_step *add_step(quern_live *live)
-{
-    return append(live, &live->steps, sizeof(live_step));
-}
-
-/* quern_loader: adds a system, or replaces the one of that name. A new system stands behind the one that the load function
- * has added before. */
-static quern_result on_add_system(void *user_data, quern_schedule *schedule, const quern_system_def *def,
-                                  quern_system *out_system)
-{
-    quern_live *const live = user_data;
-    live_version *const version = live->loading;
-    if (schedule != live->schedule)
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "the load function adds a system to another schedule: use module->schedule");
-    const char *const name = def->name != NULL ? def->name : "";
-    live_system *old = find_system(version, name) == NULL ? find_running(live, name) : NULL;
-    if (old != NULL && (was_replaced(live, old) || !is_present(live, old))) old = NULL;
-    const quern_system previous =
-        version->systems.count > 0 ? ITEM(version->systems, live_system, version->systems.count - 1).handle
-                                   : (quern_system){0};
-    quern_system_def *const copy = allocate(live, sizeof *copy);
-    live_system *const system = copy != NULL ? append(live, &version->systems, sizeof *system) : NULL;
-    live_step *const step = system != NULL ? add_step(live) : NULL;
-    if (step == NULL) {
-        if (system != NULL) version->systems.count--;
-        release(live, copy, sizeof *copy);
-        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note the system '%s'", name);
-    }
-    *copy = *def;
-    *system = (live_system){.def = copy};
-    quern_world_set_loader(live->world, NULL);
-    quern_result result;
-    if (old != NULL) {
-        result = quern_schedule_replace_system(live->schedule, old->handle, def);
-        system->handle = old->handle;
-        if (result == QUERN_OK && old->is_stopped) {
-            old->is_stopped = false;
-            (void)quern_schedule_set_system_enabled(live->schedule, old->handle, true);
-        }
-    } else {
-        result = quern_schedule_add_system(live->schedule, def, &system->handle);
-    }
-    if (result == QUERN_OK && old == NULL && previous.bits != 0) {
-        result = quern_schedule_move_system(live->schedule, system->handle, previous);
-        if (result != QUERN_OK) (void)quern_schedule_remove_system(live->schedule, system->handle);
-    }
-    quern_world_set_loader(live->world, &live->loader);
-    if (result != QUERN_OK) {
-        live->steps.count--;
-        version->systems.count--;
-        release(live, copy, sizeof *copy);
-        return result;
-    }
-    *step = (live_step){.replaced = old != NULL ? old->def : NULL, .system = system->handle};
-    if (old != NULL)
-        version->module->pending.replaced_count++;
-    else
-        version->module->pending.added_count++;
-    *out_system = system->handle;
-    return QUERN_OK;
-}
-
-static quern_result own_object(quern_live_module *module, void *object,
-                               void (*release_object)(void *object))
-{
-    if (module == NULL || object == NULL || release_object == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_live_own: %s is NULL",
-                               module == NULL   ? "module"
-                               : object == NULL ? "object"
-                                                : "release");
-    live_version *const version = module->internal;
-    live_object *const owned = append(version->module->live, &version->objects, sizeof *owned);
-    if (owned == NULL) {
-        release_object(object);
-        return QUERN_ERROR_OUT_OF_MEMORY;
-    }
-    *owned = (live_object){object, release_object};
-    return QUERN_OK;
-}
-
-static const quern__live_calls calls = {own_object};
-
-/* ------------------------------------------------------------------------------------------- versions */
-
-/* Releases a version that does not run, or no longer. */
-static void release_version(quern_live *live, live_version *version)
-{
-    if (version == NULL) return;
-    for (uint32_t i = version->objects.count; i-- > 0;) {
-        const live_object *const owned = &ITEM(version->objects, live_object, i);
-        owned->release(owned->object);
-    }
-    FOR_EACH(live_known *, known, live->known)
-    if ((*known)->owner == version) (*known)->owner = NULL;
-    FOR_EACH(live_type, type, version->types) release(live, type->def, sizeof *type->def);
-    FOR_EACH(live_system, system, version->systems) release(live, system->def, sizeof *system->def);
-    release_array(live, &version->objects, sizeof(live_object));
-    release_array(live, &version->types, sizeof(live_type));
-    release_array(live, &version->systems, sizeof(live_system));
-    leave_library(live, version->library);
-    release(live, version, sizeof *version);
-}
-
-/* Loads the next version of a module from a file, and lets it list its types and systems. */
-static quern_result load_version(quern_live *live, live_module *module, const char *from)
-{
-    const uint64_t begin_ns = quern__live_now();
-    live_version *const version = module->next;
-    quern_result result = load_library(live, module, from, &version->library);
-    if (result != QUERN_OK) return result;
-    void (*const function)(void) =
-        quern__live_function(version->library->handle, "quern_live_module_entry");
-    if (function == NULL)
-        return quern_error_set(
-            QUERN_ERROR_UNAVAILABLE,
-            "'%s' exports no function quern_live_module_entry: use QUERN_LIVE_MODULE in one of its "
-            "sources",
-            from);
-    version->entry = ((const quern_live_entry *(*)(void))function)();
-    if (version->entry->abi != QUERN__LIVE_ABI ||
-        version->entry->system_bytes != sizeof(quern_system_def) ||
-        version->entry->component_bytes != sizeof(quern_component_def))
-        return quern_error_set(
-            QUERN_ERROR_UNAVAILABLE,
-            "'%s' was compiled with the headers of another version of Quern: compile it again", from);
-    if (version->entry->load == NULL)
-        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
-                               "the load function is NULL: give one to QUERN_LIVE_MODULE");
-    module->pending.load_ns = quern__live_now() - begin_ns;
-    version->face = (quern_live_module){
-        live->world, live->schedule, module->name, module->version_count + 1, &calls, version};
-    quern_error_clear();
-    live->loading = version;
-    result = quern_world_set_loader(live->world, &live->loader);
-    if (result == QUERN_OK) result = version->entry->load(&version->face);
-    (void)quern_world_set_loader(live->world, NULL);
-    live->loading = NULL;
-    if (result != QUERN_OK && *quern_error_message() == 0)
-        return quern_error_set(result, "its load function returned %s: it set no message",
-                               quern_result_string(result));
-    return result;
 }
 
 /* ------------------------------------------------------------------------------------ types of a batch */
@@ -920,32 +43,33 @@ static quern_result load_version(quern_live *live, live_module *module, const ch
  * definition of another module that does. */
 static quern_result complete_changes(quern_live *live)
 {
-    FOR_EACH(live_known *, place, live->known)
+    LIVE_FOR_EACH(live_known *, place, live->known)
     {
         live_known *const known = *place;
-        const live_change *change = find_change(live, known);
-        const bool is_dropped = change == NULL && known->owner != NULL && is_changing(known->owner) &&
+        const live_change *change = quern__live_find_change(live, known);
+        const bool is_dropped = change == NULL && known->owner != NULL &&
+                                quern__live_is_changing(known->owner) &&
                                 known->owner != known->owner->module->next;
         if (change == NULL && !is_dropped) continue;
-        FOR_EACH(live_module *, module, live->modules)
+        LIVE_FOR_EACH(live_module *, module, live->modules)
         {
             live_version *const running = (*module)->running;
-            if (running == NULL || is_changing(running)) continue;
-            const live_type *const type = find_type(running, known);
+            if (running == NULL || quern__live_is_changing(running)) continue;
+            const live_type *const type = quern__live_find_type(running, known);
             if (type == NULL) continue;
             const bool agrees =
                 change != NULL &&
-                (type->is_used_only ? layout_of(known->kind, change->def).size_bytes ==
-                                          layout_of(known->kind, type->def).size_bytes
-                                    : definitions_agree(known->kind, change->def, type->def));
+                (type->is_used_only ? quern__live_layout_of(known->kind, change->def).size_bytes ==
+                                          quern__live_layout_of(known->kind, type->def).size_bytes
+                                    : quern__live_definitions_agree(known->kind, change->def, type->def));
             if (change == NULL && !type->is_used_only) {
-                live_change *const added = append(live, &live->changes, sizeof *added);
+                live_change *const added = quern__live_append(live, &live->changes, sizeof *added);
                 if (added == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
                 *added = (live_change){known, running, type->def};
                 change = added;
             } else if (change != NULL && !agrees) {
-                return refuse_definition(known, running,
-                                         "change both modules, so that they are reloaded together");
+                return quern__live_refuse_definition(
+                    known, running, "change both modules, so that they are reloaded together");
             }
         }
     }
@@ -975,8 +99,9 @@ static void note_change(const live_change *change, const quern_redefine_report *
     }
     module->pending.converted_count++;
     report(module, "%s '%s': %llu values converted, %u fields added, %u dropped",
-           kind_names[change->known->kind], change->known->name, (unsigned long long)changed->value_count,
-           changed->added_field_count, changed->dropped_field_count);
+           quern__live_kind_names[change->known->kind], change->known->name,
+           (unsigned long long)changed->value_count, changed->added_field_count,
+           changed->dropped_field_count);
     for (uint32_t i = 0; i < changed->dropped_field_count && i < QUERN_MAX_DROPPED_FIELDS; i++)
         report(module, "%s%s", i == 0 ? ": " : ", ", changed->dropped_fields[i]);
     if (changed->shortened_count > 0)
@@ -1004,7 +129,7 @@ static quern_result redefine_type(const quern_live *live, const live_known *know
 /* Disables a running system, whose code or whose types are those of a version that was refused. */
 static void stop_system(quern_live *live, live_system *system)
 {
-    if (system->is_stopped || !is_present(live, system)) return;
+    if (system->is_stopped || !quern__live_is_present(live, system)) return;
     system->is_stopped = quern_schedule_is_system_enabled(live->schedule, system->handle);
     (void)quern_schedule_set_system_enabled(live->schedule, system->handle, false);
 }
@@ -1012,18 +137,18 @@ static void stop_system(quern_live *live, live_system *system)
 /* Takes back the changes of the schedule, and keeps the error message. Returns whether all were taken back. */
 static bool undo_systems(quern_live *live, quern_result result_before)
 {
-    char error[ERROR_BYTES];
+    char error[LIVE_ERROR_BYTES];
     bool is_undone = true;
     (void)snprintf(error, sizeof error, "%s", quern_error_message());
     while (live->steps.count > 0) {
-        const live_step *const step = &ITEM(live->steps, live_step, --live->steps.count);
+        const live_step *const step = &LIVE_ITEM(live->steps, live_step, --live->steps.count);
         quern_result result;
         if (step->replaced == NULL) {
             result = quern_schedule_remove_system(live->schedule, step->system);
         } else if (step->system.bits != 0) {
             result = quern_schedule_replace_system(live->schedule, step->system, step->replaced);
         } else {
-            live_system *const system = find_running(live, step->replaced->name);
+            live_system *const system = quern__live_find_running(live, step->replaced->name);
             const quern_system before = system->handle;
             result = quern_schedule_add_system(live->schedule, step->replaced, &system->handle);
             if (result == QUERN_OK)
@@ -1031,18 +156,19 @@ static bool undo_systems(quern_live *live, quern_result result_before)
             if (result == QUERN_OK && step->was_disabled)
                 result = quern_schedule_set_system_enabled(live->schedule, system->handle, false);
             /* steps before this one may name the system by its old handle */
-            FOR_EACH(live_step, other, live->steps)
+            LIVE_FOR_EACH(live_step, other, live->steps)
             if (other->previous.bits == before.bits) other->previous = system->handle;
         }
         if (result == QUERN_OK) continue;
         is_undone = false;
-        say(live, QUERN_LOG_ERROR,
+        quern__live_say(
+            live, QUERN_LOG_ERROR,
             "quern_live: the system '%s' could not be brought back, and does not run until its module is "
             "reloaded: %s",
             step->replaced != NULL ? step->replaced->name : "", quern_error_message());
         /* The code of the refused version would find the old layouts. */
         if (step->replaced != NULL && step->system.bits != 0)
-            stop_system(live, find_running(live, step->replaced->name));
+            stop_system(live, quern__live_find_running(live, step->replaced->name));
     }
     (void)quern_error_set(result_before, "%s", error);
     return is_undone;
@@ -1052,10 +178,10 @@ static bool undo_systems(quern_live *live, quern_result result_before)
 static quern_result remove_systems(quern_live *live, live_module *module)
 {
     if (module->running == NULL) return QUERN_OK;
-    FOR_EACH(live_system, system, module->running->systems)
+    LIVE_FOR_EACH(live_system, system, module->running->systems)
     {
-        if (was_replaced(live, system) || !is_present(live, system)) continue;
-        live_step *const step = add_step(live);
+        if (quern__live_was_replaced(live, system) || !quern__live_is_present(live, system)) continue;
+        live_step *const step = quern__live_add_step(live);
         if (step == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         *step =
             (live_step){.replaced = system->def,
@@ -1078,35 +204,40 @@ static void adopt_change(quern_live *live, const live_change *change)
 {
     live_library *const before = change->known->code;
     change->known->owner = change->by;
-    change->known->code = has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
+    change->known->code =
+        quern__live_has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
     if (change->known->code != NULL) change->known->code->user_count++;
-    leave_library(live, before);
+    quern__live_leave_library(live, before);
 }
 
 /* Gives the types that were redefined first their old definitions again. Only a lack of memory leads here. A type for which
  * this fails, too, keeps its new definition: then the version is not released, and the systems of the old one stop. */
 static void undo_changes(quern_live *live, uint32_t count)
 {
-    char error[ERROR_BYTES];
+    char error[LIVE_ERROR_BYTES];
     (void)snprintf(error, sizeof error, "%s", quern_error_message());
     for (uint32_t i = count; i-- > 0;) {
-        const live_change *const change = &ITEM(live->changes, live_change, i);
+        const live_change *const change = &LIVE_ITEM(live->changes, live_change, i);
         const live_version *const owner = change->known->owner;
-        const live_definition *const before = owner != NULL ? registered(owner, change->known) : NULL;
+        const live_definition *const before =
+            owner != NULL ? quern__live_registered(owner, change->known) : NULL;
         quern_redefine_report changed;
         if (before == NULL || redefine_type(live, change->known, before, NULL, &changed) != QUERN_OK) {
-            say(live, QUERN_LOG_ERROR,
+            quern__live_say(
+                live, QUERN_LOG_ERROR,
                 "quern_live: the %s '%s' could not get its old definition again: the systems of the "
                 "modules do not run "
                 "until they are reloaded",
-                kind_names[change->known->kind], change->known->name);
+                quern__live_kind_names[change->known->kind], change->known->name);
             adopt_change(live, change);
             live->has_stuck_types = true;
         } else if (changed.added_field_count > 0) {
-            say(live, QUERN_LOG_ERROR,
+            quern__live_say(
+                live, QUERN_LOG_ERROR,
                 "quern_live: the values of the %s '%s' were converted there and back: %u fields are zero "
                 "now",
-                kind_names[change->known->kind], change->known->name, changed.added_field_count);
+                quern__live_kind_names[change->known->kind], change->known->name,
+                changed.added_field_count);
         }
     }
     (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s", error);
@@ -1120,15 +251,15 @@ static quern_result redefine(quern_live *live)
     /* Values of waiting commands cannot be converted. The next frame would apply them first, with the same result. */
     const quern_result flushed = live->changes.count > 0 ? quern_world_flush(live->world) : QUERN_OK;
     if (flushed != QUERN_OK) return flushed;
-    FOR_EACH(const live_change, change, live->changes)
+    LIVE_FOR_EACH(const live_change, change, live->changes)
     {
         const quern_result result = redefine_type(live, change->known, change->def, &checks, &changed);
         if (result != QUERN_OK) return result;
     }
-    FOR_EACH(live_module *, module, live->modules)
+    LIVE_FOR_EACH(live_module *, module, live->modules)
     if ((*module)->next != NULL) *(*module)->report = 0;
     for (uint32_t i = 0; i < live->changes.count; i++) {
-        const live_change *const change = &ITEM(live->changes, live_change, i);
+        const live_change *const change = &LIVE_ITEM(live->changes, live_change, i);
         const quern_result result = redefine_type(live, change->known, change->def, NULL, &changed);
         if (result != QUERN_OK) {
             undo_changes(live, i);
@@ -1144,7 +275,7 @@ static quern_result change_over(quern_live *live, bool was_compiled, const char 
 {
     quern_result result = complete_changes(live);
     bool has_new = false;
-    FOR_EACH(live_module *, module, live->modules)
+    LIVE_FOR_EACH(live_module *, module, live->modules)
     {
         if (result != QUERN_OK || (*module)->next == NULL) continue;
         *subject = (*module)->name;
@@ -1161,16 +292,16 @@ static void end_stuck(quern_live *live, live_module *module)
     while (module->stuck != NULL) {
         live_version *const stuck = module->stuck;
         module->stuck = stuck->next_stuck;
-        release_version(live, stuck);
+        quern__live_release_version(live, stuck);
     }
 }
 
 /* Ends a batch that has changed over: the old versions leave. */
 static void finish_batch(quern_live *live)
 {
-    FOR_EACH(const live_change, change, live->changes) adopt_change(live, change);
+    LIVE_FOR_EACH(const live_change, change, live->changes) adopt_change(live, change);
     live->changes.count = live->steps.count = 0;
-    FOR_EACH(live_module *, place, live->modules)
+    LIVE_FOR_EACH(live_module *, place, live->modules)
     {
         live_module *const module = *place;
         if (module->next == NULL) continue;
@@ -1183,10 +314,10 @@ static void finish_batch(quern_live *live)
         end_stuck(live, module);
         if (old == NULL) continue;
         if (old->entry->leave != NULL) old->entry->leave(&old->face);
-        forget_library(live, module->before);
+        quern__live_forget_library(live, module->before);
         module->before = old->library;
         module->before->is_kept = true;
-        release_version(live, old);
+        quern__live_release_version(live, old);
     }
 }
 
@@ -1195,14 +326,14 @@ static void discard_batch(quern_live *live, quern_result result)
 {
     const bool is_undone = undo_systems(live, result) && !live->has_stuck_types;
     live->changes.count = 0;
-    FOR_EACH(live_module *, module, live->modules)
+    LIVE_FOR_EACH(live_module *, module, live->modules)
     {
         live_version *const version = (*module)->next;
         if (version != NULL && (*module)->running != NULL && live->has_stuck_types)
-            FOR_EACH(live_system, system, (*module)->running->systems) stop_system(live, system);
+            LIVE_FOR_EACH(live_system, system, (*module)->running->systems) stop_system(live, system);
         (*module)->next = NULL;
         if (is_undone || version == NULL) {
-            release_version(live, version);
+            quern__live_release_version(live, version);
         } else {
             version->next_stuck = (*module)->stuck;
             (*module)->stuck = version;
@@ -1211,17 +342,12 @@ static void discard_batch(quern_live *live, quern_result result)
     live->has_stuck_types = false;
 }
 
-/* Notes why a module was refused. */
-static void note_error(live_module *module)
-{
-    (void)snprintf(module->error, sizeof module->error, "%s", quern_error_message());
-}
-
 /* Tells that a module runs in a new version. */
 static void announce(const quern_live *live, const live_module *module)
 {
     const quern_live_info *const info = &module->info;
-    say(live, QUERN_LOG_INFO,
+    quern__live_say(
+        live, QUERN_LOG_INFO,
         "quern_live: module '%s' runs in version %u: %u systems added, %u replaced, %u removed; %u types "
         "renewed, %u "
         "converted; loaded in %.1f ms, changed over in %.1f ms",
@@ -1230,7 +356,8 @@ static void announce(const quern_live *live, const live_module *module)
         (double)info->change_ns * 1e-6);
     for (const char *line = module->report; *line != 0;) {
         const size_t bytes = strcspn(line, "\n"); /* the last line may be cut */
-        say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)bytes, line);
+        quern__live_say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)bytes,
+                        line);
         line += bytes + (line[bytes] != 0);
     }
 }
@@ -1240,7 +367,7 @@ static void announce(const quern_live *live, const live_module *module)
 static quern_result run_batch(quern_live *live, live_module *const *chosen, uint32_t chosen_count,
                               bool removes, const char *from, const char *call)
 {
-    const uint64_t begin_ns = quern__live_now();
+    const uint64_t begin_ns = quern_clock_ns();
     const char *name = chosen[0]->name;
     /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
     quern_result result = quern_schedule_compile(live->schedule);
@@ -1255,14 +382,14 @@ static quern_result run_batch(quern_live *live, live_module *const *chosen, uint
      * module that is removed gets an empty version. */
     for (uint32_t i = 0; i < chosen_count && result == QUERN_OK; i++) {
         chosen[i]->pending = (quern_live_info){0};
-        chosen[i]->next = allocate(live, sizeof *chosen[i]->next);
+        chosen[i]->next = quern__live_allocate(live, sizeof *chosen[i]->next);
         if (chosen[i]->next == NULL)
             result = quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a version");
         else
             chosen[i]->next->module = chosen[i];
     }
     for (uint32_t i = 0; i < chosen_count && result == QUERN_OK && !removes; i++) {
-        result = load_version(live, chosen[i], from != NULL ? from : chosen[i]->path);
+        result = quern__live_load_version(live, chosen[i], from != NULL ? from : chosen[i]->path);
         name = chosen[i]->name;
     }
     if (result == QUERN_OK) result = change_over(live, was_compiled, &name);
@@ -1271,7 +398,7 @@ static quern_result run_batch(quern_live *live, live_module *const *chosen, uint
         discard_batch(live, result);
         return result;
     }
-    uint64_t change_ns = quern__live_now() - begin_ns;
+    uint64_t change_ns = quern_clock_ns() - begin_ns;
     for (uint32_t i = 0; i < chosen_count; i++)
         change_ns -= chosen[i]->pending.load_ns;
     for (uint32_t i = 0; i < chosen_count; i++)
@@ -1308,15 +435,16 @@ quern_result quern_live_create(const quern_live_def *def, quern_live **out_live)
                          .def = *def,
                          .user = {.name = "living code", .schedule = def->schedule}};
     live->def.folder = NULL; /* is needed here only */
-    live->loader = (quern_loader){on_register, on_use, on_add_system, live};
+    live->loader =
+        (quern_loader){quern__live_on_register, quern__live_on_use, quern__live_on_add_system, live};
     quern_result result = quern__live_create_folder(def->folder, live->folder);
     if (result == QUERN_OK) {
         result = quern_world_add_user(def->world, &live->user);
         if (result != QUERN_OK) quern__live_remove_folder(live->folder);
     }
     if (result != QUERN_OK) {
-        release(live, live, sizeof *live);
-        char detail[ERROR_BYTES];
+        quern__live_release(live, live, sizeof *live);
+        char detail[LIVE_ERROR_BYTES];
         (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
         return quern_error_set(result, "%s: %s", call, detail);
     }
@@ -1326,7 +454,7 @@ quern_result quern_live_create(const quern_live_def *def, quern_live **out_live)
 
 static live_module *find_module(const quern_live *live, const char *name)
 {
-    FOR_EACH(live_module *, module, live->modules)
+    LIVE_FOR_EACH(live_module *, module, live->modules)
     if (strcmp((*module)->name, name) == 0) return *module;
     return NULL;
 }
@@ -1381,10 +509,11 @@ quern_result quern_live_add(quern_live *live, const char *path, const char *name
         return quern_error_set(QUERN_ERROR_DUPLICATE_NAME,
                                "%s: there is a module '%s' already: remove it first, or give another name",
                                call, name);
-    live_module *const module = allocate(live, sizeof *module);
-    live_module **const place = module != NULL ? append(live, &live->modules, sizeof *place) : NULL;
+    live_module *const module = quern__live_allocate(live, sizeof *module);
+    live_module **const place =
+        module != NULL ? quern__live_append(live, &live->modules, sizeof *place) : NULL;
     if (place == NULL) {
-        release(live, module, sizeof *module);
+        quern__live_release(live, module, sizeof *module);
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for module '%s'", call, name);
     }
     module->live = live;
@@ -1396,7 +525,7 @@ quern_result quern_live_add(quern_live *live, const char *path, const char *name
     const quern_result result = run_batch(live, &module, 1, false, NULL, call);
     if (result != QUERN_OK) {
         live->modules.count--;
-        release(live, module, sizeof *module);
+        quern__live_release(live, module, sizeof *module);
     }
     return result;
 }
@@ -1404,11 +533,11 @@ quern_result quern_live_add(quern_live *live, const char *path, const char *name
 /* Frees a module that does not run. */
 static void free_module(quern_live *live, live_module *module)
 {
-    forget_library(live, module->before);
-    release(live, module, sizeof *module);
+    quern__live_forget_library(live, module->before);
+    quern__live_release(live, module, sizeof *module);
     uint32_t count = 0;
-    FOR_EACH(live_module *, other, live->modules)
-    if (*other != module) ITEM(live->modules, live_module *, count++) = *other;
+    LIVE_FOR_EACH(live_module *, other, live->modules)
+    if (*other != module) LIVE_ITEM(live->modules, live_module *, count++) = *other;
     live->modules.count = count;
 }
 
@@ -1422,8 +551,8 @@ quern_result quern_live_remove(quern_live *live, const char *name)
     if (result != QUERN_OK) return result;
     live_version *const empty = module->running;
     module->running = NULL;
-    release_version(live, empty);
-    say(live, QUERN_LOG_INFO, "quern_live: module '%s' was removed", module->name);
+    quern__live_release_version(live, empty);
+    quern__live_say(live, QUERN_LOG_INFO, "quern_live: module '%s' was removed", module->name);
     free_module(live, module);
     return QUERN_OK;
 }
@@ -1443,7 +572,7 @@ static bool has_changed(const quern_live *live, live_module *module, bool again)
     if (stamps_equal(&now, &module->loaded)) return false;
     if (stamps_equal(&now, &module->refused)) return again;
     if (live->def.disable_settling) return true;
-    const uint64_t now_ns = quern__live_now();
+    const uint64_t now_ns = quern_clock_ns();
     if (!stamps_equal(&now, &module->seen)) {
         module->seen = now;
         module->seen_ns = now_ns;
@@ -1465,7 +594,8 @@ static quern_result reload_changed(quern_live *live, live_module *const *chosen,
             chosen[i]->loaded = chosen[i]->seen;
         else if (result != QUERN_ERROR_OUT_OF_MEMORY && result != QUERN_ERROR_WORLD_LOCKED)
             chosen[i]->refused = chosen[i]->seen; /* those may pass: the file is tried again */
-        if (result != QUERN_OK) note_error(chosen[i]);
+        if (result != QUERN_OK)
+            (void)snprintf(chosen[i]->error, sizeof chosen[i]->error, "%s", quern_error_message());
     }
     return result;
 }
@@ -1476,17 +606,17 @@ quern_result quern_live_update(quern_live *live, uint32_t *out_count)
     if (live == NULL) return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: %s is NULL", call, "live");
     if (out_count != NULL) *out_count = 0;
     bool any_changed = false;
-    FOR_EACH(live_module *, module, live->modules)
+    LIVE_FOR_EACH(live_module *, module, live->modules)
     if (has_changed(live, *module, false)) any_changed = true;
     if (!any_changed) return QUERN_OK;
 
     live_array chosen = {0};
-    FOR_EACH(live_module *, module, live->modules)
+    LIVE_FOR_EACH(live_module *, module, live->modules)
     {
         if (!has_changed(live, *module, true)) continue;
-        live_module **const place = append(live, &chosen, sizeof *place);
+        live_module **const place = quern__live_append(live, &chosen, sizeof *place);
         if (place == NULL) {
-            release_array(live, &chosen, sizeof(live_module *));
+            quern__live_release_array(live, &chosen, sizeof(live_module *));
             return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to list the changed modules",
                                    call);
         }
@@ -1498,16 +628,16 @@ quern_result quern_live_update(quern_live *live, uint32_t *out_count)
     quern_result result = reload_changed(live, modules, count, call);
     if (result != QUERN_OK && chosen.count > 1) {
         /* Those that do not need the others run in their new versions nevertheless. */
-        say(live, QUERN_LOG_ERROR, "%s; the %u changed modules are tried one by one", quern_error_message(),
-            count);
+        quern__live_say(live, QUERN_LOG_ERROR, "%s; the %u changed modules are tried one by one",
+                        quern_error_message(), count);
         count = 0;
         result = QUERN_OK;
-        char error[ERROR_BYTES] = "";
+        char error[LIVE_ERROR_BYTES] = "";
         for (uint32_t i = 0; i < chosen.count; i++) {
             const quern_result one = reload_changed(live, &modules[i], 1, call);
             count += one == QUERN_OK;
             if (one != QUERN_OK) {
-                say(live, QUERN_LOG_ERROR, "%s", quern_error_message());
+                quern__live_say(live, QUERN_LOG_ERROR, "%s", quern_error_message());
                 result = one;
                 (void)snprintf(error, sizeof error, "%s", quern_error_message());
             }
@@ -1515,9 +645,9 @@ quern_result quern_live_update(quern_live *live, uint32_t *out_count)
         if (result != QUERN_OK) (void)quern_error_set(result, "%s", error);
     } else if (result != QUERN_OK) {
         count = 0;
-        say(live, QUERN_LOG_ERROR, "%s", quern_error_message());
+        quern__live_say(live, QUERN_LOG_ERROR, "%s", quern_error_message());
     }
-    release_array(live, &chosen, sizeof(live_module *));
+    quern__live_release_array(live, &chosen, sizeof(live_module *));
     if (out_count != NULL) *out_count = count;
     return result;
 }
@@ -1550,40 +680,43 @@ void quern_live_destroy(quern_live *live)
 {
     if (live == NULL) return;
     if (quern_schedule_compile(live->schedule) == QUERN_ERROR_WORLD_LOCKED) {
-        say(live, QUERN_LOG_ERROR, "quern_live_destroy: %s; the object remains", quern_error_message());
+        quern__live_say(live, QUERN_LOG_ERROR, "quern_live_destroy: %s; the object remains",
+                        quern_error_message());
         return;
     }
     /* Needs no memory, and asks no order: what the program's systems name may be missing from now on. */
     while (live->modules.count > 0) {
-        live_module *const module = ITEM(live->modules, live_module *, live->modules.count - 1);
+        live_module *const module = LIVE_ITEM(live->modules, live_module *, live->modules.count - 1);
         live_version *const running = module->running;
-        FOR_EACH(const live_system, system, running->systems)
-        if (is_present(live, system)) (void)quern_schedule_remove_system(live->schedule, system->handle);
+        LIVE_FOR_EACH(const live_system, system, running->systems)
+        if (quern__live_is_present(live, system))
+            (void)quern_schedule_remove_system(live->schedule, system->handle);
         if (running->entry->leave != NULL) running->entry->leave(&running->face);
         end_stuck(live, module);
-        release_version(live, running);
+        quern__live_release_version(live, running);
         free_module(live, module);
     }
     quern_world_remove_user(live->world, &live->user);
-    FOR_EACH(live_known *, place, live->known)
+    LIVE_FOR_EACH(live_known *, place, live->known)
     {
         live_known *const known = *place;
         live_library *const library = known->code;
         if (library != NULL && --library->user_count == 0) {
-            say(live, QUERN_LOG_INFO,
+            quern__live_say(
+                live, QUERN_LOG_INFO,
                 "quern_live_destroy: '%s' stays loaded: the world still calls the hooks of types such as "
                 "the %s '%s'",
-                library->path, kind_names[known->kind], known->name);
-            free_library(live, library);
+                library->path, quern__live_kind_names[known->kind], known->name);
+            quern__live_free_library(live, library);
         }
-        release(live, known, sizeof *known);
+        quern__live_release(live, known, sizeof *known);
     }
-    release_array(live, &live->known, sizeof(live_known *));
-    release_array(live, &live->changes, sizeof(live_change));
-    release_array(live, &live->steps, sizeof(live_step));
-    release_array(live, &live->modules, sizeof(live_module *));
+    quern__live_release_array(live, &live->known, sizeof(live_known *));
+    quern__live_release_array(live, &live->changes, sizeof(live_change));
+    quern__live_release_array(live, &live->steps, sizeof(live_step));
+    quern__live_release_array(live, &live->modules, sizeof(live_module *));
     quern__live_remove_folder(live->folder);
-    release(live, live, sizeof *live);
+    quern__live_release(live, live, sizeof *live);
 }
 
 uint32_t quern_live_count(const quern_live *live)
@@ -1603,7 +736,7 @@ quern_result quern_live_get_info(const quern_live *live, uint32_t i, quern_live_
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "%s: there is no module %u: there are %u, from 0", call, i,
                                live->modules.count);
-    const live_module *const module = ITEM(live->modules, live_module *, i);
+    const live_module *const module = LIVE_ITEM(live->modules, live_module *, i);
     *out_info = module->info;
     out_info->name = module->name;
     out_info->path = module->path;
@@ -1618,9 +751,9 @@ quern_result quern_live_get_info(const quern_live *live, uint32_t i, quern_live_
 const char *quern_live_system_name(const quern_live *live, uint32_t module, uint32_t i)
 {
     if (live != NULL && module < live->modules.count) {
-        const live_version *const version = ITEM(live->modules, live_module *, module)->running;
+        const live_version *const version = LIVE_ITEM(live->modules, live_module *, module)->running;
         if (version != NULL && i < version->systems.count)
-            return ITEM(version->systems, live_system, i).def->name;
+            return LIVE_ITEM(version->systems, live_system, i).def->name;
     }
     (void)quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                           "quern_live_system_name: there is no system %u of module %u: %s", i, module,

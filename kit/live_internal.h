@@ -40,7 +40,4 @@ void (*quern__live_function(void *library, const char *name))(void);
 /* Unloads a library. Returns false if the system keeps its code loaded nevertheless. */
 bool quern__live_close_library(void *library, const char *path);
 
-/* Returns a time in nanoseconds that never goes back. */
-uint64_t quern__live_now(void);
-
 #endif

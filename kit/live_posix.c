@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 bool quern__live_read_stamp(const char *path, quern__live_stamp *out_stamp)
@@ -90,13 +89,6 @@ bool quern__live_close_library(void *library, const char *path)
     if (still_there == NULL) return true;
     (void)dlclose(still_there);
     return false;
-}
-
-uint64_t quern__live_now(void)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 #endif

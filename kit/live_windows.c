@@ -109,14 +109,4 @@ bool quern__live_close_library(void *library, const char *path)
     return !widen(path, wide) || GetModuleHandleW(wide) == NULL;
 }
 
-uint64_t quern__live_now(void)
-{
-    LARGE_INTEGER frequency, now;
-    QueryPerformanceFrequency(&frequency);
-    QueryPerformanceCounter(&now);
-    const uint64_t whole = (uint64_t)now.QuadPart / (uint64_t)frequency.QuadPart;
-    const uint64_t rest = (uint64_t)now.QuadPart % (uint64_t)frequency.QuadPart;
-    return whole * 1000000000u + rest * 1000000000u / (uint64_t)frequency.QuadPart;
-}
-
 #endif

@@ -8,16 +8,12 @@
 /* The list of all ranks on each rank: their boxes, which all ranks compute, and numbers of the last call of quern_ranks_run,
  * which come with the sums at its end. */
 
-static uint64_t count_ghosts(const quern_ranks *ranks)
-{
-    return ranks->all_ghosts != NULL ? quern_query_count(ranks->all_ghosts) : 0;
-}
-
 void quern__ranks_put_own(quern_ranks *ranks, int64_t *numbers)
 {
     const quern_ranks_stats *own = &ranks->own, *before = &ranks->listed;
     const uint64_t values[RANKS_LISTED] = {quern_query_count(ranks->all_owned),
-                                           count_ghosts(ranks),
+                                           ranks->all_ghosts != NULL ? quern_query_count(ranks->all_ghosts)
+                                                                     : 0,
                                            own->run_ns - before->run_ns,
                                            own->own_ns - before->own_ns,
                                            own->wait_ns - before->wait_ns,

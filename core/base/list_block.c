@@ -43,12 +43,6 @@ static void release_strings(char *items, uint32_t count)
         quern_list_free(&strings[i].list);
 }
 
-static void free_block(quern__list_block *block)
-{
-    const quern_allocator allocator = current_allocator();
-    quern__release(&allocator, block, block->allocated_bytes, QUERN_LIST_ALIGNMENT);
-}
-
 /* Returns a block with one share, or NULL if out of memory or beyond the limit. */
 static quern__list_block *allocate_block(uint32_t element, uint64_t capacity)
 {
@@ -77,16 +71,24 @@ bool quern__list_allocate(quern_list *list, uint32_t element, uint32_t count)
     return true;
 }
 
+/* Returns whether no other list shares the block. Acquire: pairs with the release of the share that was given up last, so
+ * that writing to the block comes after what other threads have read. */
+static inline bool list_is_alone(const quern__list_block *block)
+{
+    return atomic_load_explicit(&block->share_count, memory_order_acquire) == 1;
+}
+
 void quern_list_free(quern_list *list)
 {
     quern__list_block *block = list != NULL ? quern__list_block_of(list) : NULL;
     if (block == NULL) return;
     /* Release: a share is given up after all reads of the block. Pairs with the acquire of the one that gives up the last
-     * share, and with quern__list_is_alone. */
-    if (quern__list_is_alone(block) ||
+     * share, and with list_is_alone. */
+    if (list_is_alone(block) ||
         atomic_fetch_sub_explicit(&block->share_count, 1, memory_order_acq_rel) == 1) {
         if (block->element == QUERN_LIST_STRINGS) release_strings(items_of(block), list->count);
-        free_block(block);
+        const quern_allocator allocator = current_allocator();
+        quern__release(&allocator, block, block->allocated_bytes, QUERN_LIST_ALIGNMENT);
     }
     *list = (quern_list){.count = 0};
 }
@@ -95,7 +97,7 @@ void quern_list_clear(quern_list *list)
 {
     quern__list_block *block = list != NULL ? quern__list_block_of(list) : NULL;
     if (block == NULL) return;
-    if (!quern__list_is_alone(block)) {
+    if (!list_is_alone(block)) {
         quern_list_free(list);
         return;
     }
@@ -202,7 +204,7 @@ static quern_result change_list(quern_list *list, const list_change *change, con
     quern__list_block *block = quern__list_block_of(list);
     const uint64_t count = (uint64_t)list->count - change->removed_count + change->inserted_count;
     const uint64_t capacity = change->capacity > count ? change->capacity : count;
-    if (block == NULL || capacity > block->capacity || !quern__list_is_alone(block) ||
+    if (block == NULL || capacity > block->capacity || !list_is_alone(block) ||
         (change->inserted_count > 0 && is_part_of(change->items, list, size_bytes)))
         return rebuild(list, change, function);
     char *at = items_of(block) + change->index * size_bytes;
@@ -267,7 +269,7 @@ quern_result quern_list_push(quern_list *list, uint32_t element, const void *ite
     QUERN__NEED(item);
     quern__list_block *block = quern__list_block_of(list);
     if (QUERN__LIKELY(block != NULL && list->count < block->capacity && block->element == element &&
-                      quern__list_is_alone(block))) {
+                      list_is_alone(block))) {
         const size_t size_bytes = quern__list_element_bytes(element);
         char *to = items_of(block) + list->count * size_bytes;
         /* the sizes of most elements, without a call */

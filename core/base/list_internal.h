@@ -53,13 +53,6 @@ static inline void quern__list_retain(const quern_list *list)
     atomic_fetch_add_explicit(&quern__list_block_of(list)->share_count, 1, memory_order_relaxed);
 }
 
-/* Returns whether no other list shares the block. Acquire: pairs with the release of the share that was given up last, so
- * that writing to the block comes after what other threads have read. */
-static inline bool quern__list_is_alone(const quern__list_block *block)
-{
-    return atomic_load_explicit(&block->share_count, memory_order_acquire) == 1;
-}
-
 /* Replaces an empty list by one with `count` uninitialised elements in a block of its own. Strings must be written
  * before anything else. Returns false, without a message, if out of memory or beyond QUERN_MAX_LIST_BYTES. */
 bool quern__list_allocate(quern_list *list, uint32_t element, uint32_t count);

@@ -3,8 +3,6 @@
 /* quern_world_validate and the statistics of a world. Checks, in this order: relations (links, components and level tags
  * agree), reactions, then the storage. */
 
-#include "core/check/validate.h"
-
 #include "core/base/containers.h"
 #include "core/events/event_internal.h"
 #include "core/prefabs/prefab_internal.h"
@@ -12,6 +10,13 @@
 #include "core/relations/relation_internal.h"
 #include "core/storage/row_bits.h"
 #include "core/storage/type_internal.h"
+#include "core/world/world_internal.h"
+
+/* Makes the calling function fail with CORRUPT and a formatted message if the condition is false. */
+#define REQUIRE(condition, ...)                                                 \
+    do {                                                                        \
+        if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
+    } while (0)
 
 /* A relation, and the number of its sources as counted in three ways. */
 typedef struct relation_check {

@@ -1,15 +1,101 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Events of a world: the registry of channels, readers, dropping of batches that were read or exceed a limit,
- * publication at sync points, immediate events, and reading. */
+ * publication at sync points, immediate events, reading, and saved events. */
 #include "core/events/event_internal.h"
 
+#include "core/base/bytes.h"
 #include "core/base/containers.h"
 #include "core/base/handle.h"
 
 #include <quern/loader.h>
 
 #include <stdio.h>
+
+/* ----------------------------------------------------------------------------------- waiting batches */
+
+/* Returns the bytes of a batch that count towards the limit: those of its values, plus a constant, so that many small
+ * batches reach the limit, too. */
+static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_batch *batch)
+{
+    enum { BATCH_BYTES = 32 };
+    return (uint64_t)batch->count * channel->stride_bytes + BATCH_BYTES;
+}
+
+/* Appends a batch, for which room was reserved. Returns its number of events. */
+static uint64_t channel_append(quern__channel *channel, const quern__event_batch *batch)
+{
+    channel->batches.items[channel->batches.count++] = *batch;
+    channel->waiting_count += batch->count;
+    channel->waiting_bytes += waiting_bytes(channel, batch);
+    channel->world->waiting_event_batch_count++;
+    return batch->count;
+}
+
+/* Drops the first waiting batch. */
+static void channel_drop_first(quern__channel *channel)
+{
+    quern_world *world = channel->world;
+    const quern__event_batch *batch = &channel->batches.items[channel->head++];
+    channel->first_number++;
+    channel->waiting_count -= batch->count;
+    channel->waiting_bytes -= waiting_bytes(channel, batch);
+    world->waiting_event_batch_count--;
+    quern__type_destroy(&channel->type, batch->values, batch->count);
+    quern__pool_drop_batch(&world->events->pool, batch);
+}
+
+/* Drops all waiting batches of a channel. */
+static void channel_drop_all(quern__channel *channel)
+{
+    while (channel->head < channel->batches.count)
+        channel_drop_first(channel);
+    channel->head = channel->batches.count = 0;
+}
+
+/* Restores the waiting batches of a channel into blocks that were reserved before. Batches keep their sizes. Their
+ * values may be in other blocks than before, because no caller can see blocks; so the batches of a channel are packed
+ * in order. Counting and packing divide the same batches in the same way. */
+
+typedef struct event_packing {
+    quern__event_block **blocks; /* list of reserved blocks; packing takes them from the front */
+    quern__event_block *block;   /* the block that is filled */
+    size_t left_bytes;           /* free bytes of that block */
+} event_packing;
+
+/* Reserves a block for a batch of this size, unless the previous batches leave enough room. Returns false if out of
+ * memory. Precondition: the batch fits in a block. */
+static inline bool packing_reserve(event_packing *packing, quern_world *world, size_t bytes)
+{
+    if (packing->left_bytes < bytes) {
+        if (!quern__pool_get_block(&world->events->pool, &world->storage.allocator, packing->blocks))
+            return false;
+        packing->left_bytes = QUERN__EVENT_VALUES_BYTES;
+    }
+    packing->left_bytes -= bytes;
+    return true;
+}
+
+/* Appends a batch of `count` values to the channel and returns the memory for its values, which the caller must fill.
+ * Preconditions: blocks were reserved for all batches in this order, and channel->batches has room. */
+static char *packing_append(event_packing *packing, quern__channel *channel, uint32_t count)
+{
+    const size_t bytes = (size_t)count * channel->stride_bytes;
+    if (packing->left_bytes < bytes) {
+        packing->block = *packing->blocks;
+        *packing->blocks = packing->block->next;
+        packing->left_bytes = QUERN__EVENT_VALUES_BYTES;
+    }
+    assert(packing->block != NULL);
+    const quern__event_batch batch = {.values = (char *)packing->block + QUERN__EVENT_BLOCK_BYTES -
+                                                packing->left_bytes,
+                                      .count = count,
+                                      .block = packing->block};
+    packing->left_bytes -= bytes;
+    packing->block->use_count++;
+    channel_append(channel, &batch);
+    return batch.values;
+}
 
 /* ------------------------------------------------------------------------------------------- registry */
 
@@ -179,7 +265,7 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
     set_layout(&fresh);
     const uint32_t most_count = fresh.batch_bytes / fresh.stride_bytes;
     quern__event_block *blocks = NULL;
-    quern__event_packing packing = {.blocks = &blocks};
+    event_packing packing = {.blocks = &blocks};
     quern_result result = QUERN_OK;
     uint32_t part_count = 0;
     bool has_room = true;
@@ -195,7 +281,7 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
         result = quern__type_change_check(&it->change, batch->values, batch->count);
         for (uint32_t left = batch->count, count; left > 0 && has_room; left -= count, part_count++) {
             count = left < most_count ? left : most_count;
-            has_room = quern__packing_reserve(&packing, world, (size_t)count * fresh.stride_bytes);
+            has_room = packing_reserve(&packing, world, (size_t)count * fresh.stride_bytes);
         }
     }
     if (result == QUERN_OK && has_room)
@@ -226,13 +312,13 @@ static quern_result convert_events(quern__channel *channel, quern__redefinition 
                 count_parts(&old.batches.items[old.head + (uint32_t)(n - old.first_number)], most_count);
         reader->has_batch = false; /* its values are gone */
     }
-    packing = (quern__event_packing){.blocks = &blocks};
+    packing = (event_packing){.blocks = &blocks};
     quern__world_set_locked(world, true); /* a migration must not call functions of the world */
     for (uint32_t i = old.head; i < old.batches.count; i++) {
         const quern__event_batch *batch = &old.batches.items[i];
         for (uint32_t at = 0, count; at < batch->count; at += count) {
             count = batch->count - at < most_count ? batch->count - at : most_count;
-            quern__type_change_values(&it->change, quern__packing_append(&packing, channel, count),
+            quern__type_change_values(&it->change, packing_append(&packing, channel, count),
                                       batch->values + (size_t)at * old.stride_bytes, count);
         }
         quern__pool_drop_batch(&world->events->pool, batch);
@@ -354,26 +440,6 @@ uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, ui
 
 /* ---------------------------------------------------------------------------------------- dropping */
 
-/* Returns the bytes of a batch that count towards the limit: those of its values, plus a constant, so that many small
- * batches reach the limit, too. */
-static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_batch *batch)
-{
-    enum { BATCH_BYTES = 32 };
-    return (uint64_t)batch->count * channel->stride_bytes + BATCH_BYTES;
-}
-
-void quern__channel_drop_first(quern__channel *channel)
-{
-    quern_world *world = channel->world;
-    const quern__event_batch *batch = &channel->batches.items[channel->head++];
-    channel->first_number++;
-    channel->waiting_count -= batch->count;
-    channel->waiting_bytes -= waiting_bytes(channel, batch);
-    world->waiting_event_batch_count--;
-    quern__type_destroy(&channel->type, batch->values, batch->count);
-    quern__pool_drop_batch(&world->events->pool, batch);
-}
-
 /* Counts the batches that readers hold as seen. Called before a publication, which invalidates their values, so that no
  * loss is reported of events that a reader was given. */
 static void count_held_as_seen(const quern__channel *channel)
@@ -392,7 +458,7 @@ static void drop_seen(quern__channel *channel)
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
         if (reader->cursor < needed) needed = reader->cursor;
     while (channel->first_number < needed)
-        quern__channel_drop_first(channel);
+        channel_drop_first(channel);
     const uint32_t left = channel->batches.count - channel->head;
     if (channel->head < left || channel->head == 0) return;
     if (left > 0)
@@ -436,7 +502,7 @@ static void enforce_limit(quern__channel *channel, uint64_t first_new, quern__ev
         note_loss(loss, channel, reader, count);
     }
     while (channel->first_number < first)
-        quern__channel_drop_first(channel);
+        channel_drop_first(channel);
 }
 
 quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *call)
@@ -506,15 +572,6 @@ void quern__events_visit_entities(const quern_world *world, const quern__emitter
     }
 }
 
-uint64_t quern__channel_append(quern__channel *channel, const quern__event_batch *batch)
-{
-    channel->batches.items[channel->batches.count++] = *batch;
-    channel->waiting_count += batch->count;
-    channel->waiting_bytes += waiting_bytes(channel, batch);
-    channel->world->waiting_event_batch_count++;
-    return batch->count;
-}
-
 /* Drops waiting batches: all of them if the channel has no reader, otherwise the oldest ones until the channel is
  * within its limit. With readers, batches from first_new on are kept, because they were just published. */
 static void drop_excess(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
@@ -531,7 +588,7 @@ static uint64_t publish_channel(quern__channel *channel, quern__event_loss *loss
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < channel->order.count; i++) {
         const quern__keyed_batch *keyed = channel->order.items[i].pointer;
-        count += quern__channel_append(channel, &keyed->batch);
+        count += channel_append(channel, &keyed->batch);
     }
     channel->order.count = 0;
     drop_excess(channel, first_new, loss);
@@ -609,7 +666,7 @@ void quern__events_drop_hooked(quern_world *world)
     for (uint32_t i = 0; world->events != NULL && i < world->events->channels.count; i++) {
         quern__channel *channel = world->events->channels.items[i];
         while (channel->type.hooks.destroy != NULL && channel->head < channel->batches.count)
-            quern__channel_drop_first(channel);
+            channel_drop_first(channel);
     }
 }
 
@@ -776,7 +833,7 @@ static QUERN__NO_INLINE quern_result publish_batch(quern__channel *channel, cons
     drop_seen(channel);
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < emitter->batches.count; i++)
-        quern__channel_append(channel, &emitter->batches.items[i].batch);
+        channel_append(channel, &emitter->batches.items[i].batch);
     emitter->batches.count = 0;
     drop_excess(channel, first_new, &loss);
     quern__emitter_reclaim(emitter);
@@ -862,4 +919,229 @@ bool quern_event_next(quern_event_iterator *iterator)
     const quern__event_batch *batch = quern__channel_batch(channel, iterator->number++);
     iterator->block = (quern_event_block){.values = batch->values, .count = batch->count};
     return true;
+}
+
+/* ------------------------------------------------------------------------------------- saved events */
+
+enum { EVENT_NAME_LENGTH_BYTES = 1 };
+
+static const quern__schema_form schema_form = {.name_length_bytes = EVENT_NAME_LENGTH_BYTES};
+
+/* An event type. Its schema follows in the portable form; in a frame, the number of its first waiting batch. Then follow
+ * its readers, then the batches that wait: of each the number of values, and the values if has_values_in_bytes. */
+typedef struct saved_channel {
+    uint32_t size_bytes, alignment_bytes, field_count;
+    uint32_t reader_count, batch_count;
+    uint32_t zero;
+    uint64_t lost_count;
+} saved_channel;
+
+/* A reader. Its name follows in the portable form, in which readers with one name are in the order of the channel's list;
+ * in a frame, its identity. */
+typedef struct saved_reader {
+    uint64_t lost_count;
+    uint32_t seen_count; /* waiting batches that it has seen */
+    uint32_t has_batch;
+} saved_reader;
+
+static bool has_values_in_bytes(const quern__channel *channel, bool is_portable)
+{
+    return is_portable || !quern__hooks_exist(&channel->type.hooks);
+}
+
+quern_result quern__events_write(const quern_world *world, bool is_portable, quern__byte_writer *writer)
+{
+    quern__write_u32(writer, channel_count(world));
+    for (uint32_t i = 0; i < channel_count(world); i++) {
+        const quern__channel *channel = world->events->channels.items[i];
+        const quern__type *type = &channel->type;
+        saved_channel head = {.size_bytes = type->size_bytes,
+                              .alignment_bytes = type->alignment_bytes,
+                              .field_count = type->field_count,
+                              .batch_count = channel->batches.count - channel->head,
+                              .lost_count = channel->lost_count};
+        if (is_portable && head.batch_count > 0 && quern__hooks_own_resources(&type->hooks))
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "events '%s' are waiting, and the type has hooks, so an archive cannot save what they "
+                "own: save after all readers have seen the events",
+                type->name);
+        for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+            head.reader_count++;
+        quern__write(writer, &head, sizeof head);
+        if (is_portable)
+            quern__write_schema(writer, schema_form, type->name, type->fields, type->field_count);
+        else
+            quern__write_u64(writer, channel->first_number);
+        for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+            const saved_reader saved = {.lost_count = reader->lost_count,
+                                        .seen_count = (uint32_t)(reader->cursor - channel->first_number),
+                                        .has_batch = reader->has_batch};
+            quern__write(writer, &saved, sizeof saved);
+            if (is_portable)
+                quern__write_text(writer, EVENT_NAME_LENGTH_BYTES, reader->name);
+            else
+                quern__write_u64(writer, reader->identity);
+        }
+        for (uint32_t k = channel->head; k < channel->batches.count; k++) {
+            const quern__event_batch *batch = &channel->batches.items[k];
+            quern__write_u32(writer, batch->count);
+            if (has_values_in_bytes(channel, is_portable))
+                quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
+        }
+    }
+    return QUERN_OK;
+}
+
+/* Reads the head of the i-th channel, and its schema or the number of its first batch. Returns the channel, or NULL if the
+ * world lacks it. */
+static quern__channel *read_head(const quern__event_reading *it, uint32_t i, saved_channel *out_head,
+                                 quern__schema *out_schema, uint64_t *out_first_number)
+{
+    quern__read(it->bytes, out_head, sizeof *out_head);
+    if (!it->is_portable) {
+        *out_first_number = quern__read_u64(it->bytes);
+        return it->world->events->channels.items[i];
+    }
+    quern__read_schema(it->bytes, schema_form, out_head->field_count, out_schema);
+    for (uint32_t k = 0; k < channel_count(it->world); k++)
+        if (strcmp(it->world->events->channels.items[k]->type.name, out_schema->name) == 0)
+            return it->world->events->channels.items[k];
+    return NULL;
+}
+
+/* Reads a reader, and its name or its identity. */
+static void read_reader(const quern__event_reading *it, saved_reader *out_reader, char *out_name,
+                        uint64_t *out_identity)
+{
+    quern__read(it->bytes, out_reader, sizeof *out_reader);
+    if (it->is_portable)
+        quern__read_text(it->bytes, EVENT_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, out_name);
+    else
+        *out_identity = quern__read_u64(it->bytes);
+}
+
+static quern_result prepare_channel(const quern__event_reading *it, uint32_t i)
+{
+    quern__schema schema;
+    saved_channel saved;
+    uint64_t number;
+    quern__channel *channel = read_head(it, i, &saved, &schema, &number);
+    if (it->bytes->has_failed || saved.zero != 0) return QUERN_ERROR_BAD_ARCHIVE;
+    for (uint32_t k = 0; k < saved.reader_count && !it->bytes->has_failed; k++) {
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        saved_reader reader;
+        read_reader(it, &reader, name, &number);
+        if (reader.seen_count > saved.batch_count || reader.has_batch > 1 ||
+            (reader.has_batch != 0 && reader.seen_count == saved.batch_count))
+            return QUERN_ERROR_BAD_ARCHIVE;
+    }
+    if (it->bytes->has_failed) return QUERN_ERROR_BAD_ARCHIVE;
+    if (saved.batch_count == 0) return QUERN_OK;
+    if (channel == NULL)
+        return quern__fail(
+            QUERN_ERROR_UNKNOWN_EVENT,
+            "events '%s' are waiting in the archive, and the world lacks the type: register it, or "
+            "load without schedules",
+            schema.name);
+    const quern__type *type = &channel->type;
+    if (it->is_portable &&
+        (saved.size_bytes != type->size_bytes || saved.alignment_bytes != type->alignment_bytes ||
+         saved.field_count != type->field_count || quern__hooks_own_resources(&type->hooks) ||
+         quern__type_different_field(type, schema.fields) != type->field_count))
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "events '%s' are waiting in the archive, and their type differs in this world: register it "
+            "as in the saved world, or load without schedules",
+            type->name);
+    event_packing packing = {.blocks = it->blocks};
+    const size_t stride = channel->stride_bytes;
+    if (saved.batch_count > quern__bytes_left(it->bytes) / sizeof(uint32_t)) return QUERN_ERROR_BAD_ARCHIVE;
+    for (uint32_t k = 0; k < saved.batch_count; k++) {
+        const uint32_t count = quern__read_u32(it->bytes);
+        if (count == 0 || count > QUERN__EVENT_VALUES_BYTES / stride ||
+            (has_values_in_bytes(channel, it->is_portable) &&
+             quern__read_items(it->bytes, count, stride) == NULL))
+            return QUERN_ERROR_BAD_ARCHIVE;
+        if (!packing_reserve(&packing, it->world, count * stride)) return QUERN_ERROR_OUT_OF_MEMORY;
+    }
+    return quern__array_reserve(&it->world->storage.allocator, &channel->batches, saved.batch_count)
+               ? QUERN_OK
+               : QUERN_ERROR_OUT_OF_MEMORY;
+}
+
+quern_result quern__events_prepare(const quern__event_reading *it)
+{
+    const uint32_t count = quern__read_u32(it->bytes);
+    quern_result result = it->bytes->has_failed ? QUERN_ERROR_BAD_ARCHIVE : QUERN_OK;
+    *it->blocks = NULL;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = prepare_channel(it, i);
+    if (result == QUERN_OK && it->world->events != NULL &&
+        !quern__pool_reserve(&it->world->events->pool, &it->world->storage.allocator))
+        result = QUERN_ERROR_OUT_OF_MEMORY;
+    return result;
+}
+
+static void restore_channel(const quern__event_reading *it, uint32_t i)
+{
+    quern__schema schema;
+    saved_channel saved;
+    uint64_t identity = 0;
+    quern__channel *channel =
+        read_head(it, i, &saved, &schema, &identity); /* and the number of the first batch */
+    if (channel != NULL) {
+        channel->lost_count = saved.lost_count;
+        if (!it->is_portable) channel->first_number = identity;
+    }
+    for (uint32_t k = 0; k < saved.reader_count; k++) {
+        char name[QUERN_MAX_NAME_BYTES + 1] = "";
+        saved_reader from;
+        read_reader(it, &from, name, &identity);
+        quern_event_reader *reader = channel != NULL ? channel->readers : NULL;
+        while (reader != NULL && (reader->end != 0 || (it->is_portable ? strcmp(reader->name, name) != 0
+                                                                       : reader->identity != identity)))
+            reader = reader->next;
+        if (reader == NULL) continue; /* the world lacks the reader */
+        reader->end = 1;
+        reader->cursor = channel->first_number + from.seen_count;
+        reader->lost_count = from.lost_count;
+        reader->has_batch = from.has_batch != 0;
+    }
+    event_packing packing = {.blocks = it->blocks};
+    for (uint32_t k = 0; k < saved.batch_count; k++) {
+        const uint32_t count = quern__read_u32(it->bytes);
+        char *values = packing_append(&packing, channel, count);
+        if (has_values_in_bytes(channel, it->is_portable))
+            quern__read(it->bytes, values, (size_t)count * channel->stride_bytes);
+        for (uint32_t n = 0; n < count && it->remap != NULL && channel->type.has_entity_fields; n++)
+            quern__type_remap(&channel->type, values + (size_t)n * channel->stride_bytes, it->remap,
+                              it->remap_argument);
+    }
+}
+
+void quern__events_restore(const quern__event_reading *it)
+{
+    for (uint32_t i = 0; i < channel_count(it->world); i++) {
+        quern__channel *channel = it->world->events->channels.items[i];
+        channel_drop_all(channel);
+        if (!it->is_portable) channel->lost_count = 0;
+        /* `end` marks the readers that the bytes mention: its value matters only while a system reads */
+        for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+            reader->cursor = UINT64_MAX;
+            reader->end = 0;
+            reader->has_batch = false;
+        }
+    }
+    const uint32_t count = quern__read_u32(it->bytes);
+    for (uint32_t i = 0; i < count; i++)
+        restore_channel(it, i);
+    /* A reader that is newer than a frame has seen none of its events. One that an archive lacks gets the events that
+     * are published from now on. */
+    for (uint32_t i = 0; i < channel_count(it->world); i++) {
+        const quern__channel *channel = it->world->events->channels.items[i];
+        for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+            if (reader->cursor == UINT64_MAX)
+                reader->cursor = it->is_portable ? quern__channel_end(channel) : channel->first_number;
+    }
 }

@@ -249,44 +249,8 @@ void quern__events_visit_entities(const quern_world *world, const quern__emitter
 uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *rows,
                                quern__event_loss *loss);
 
-/* Drops the first waiting batch. */
-void quern__channel_drop_first(quern__channel *channel);
-
-/* Appends a batch, for which room was reserved. Returns its number of events. */
-uint64_t quern__channel_append(quern__channel *channel, const quern__event_batch *batch);
-
 /* Returns the error of a call or frame that has lost events, with a message; QUERN_OK if it has lost none. */
 quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *call);
-
-/* Restores the waiting batches of a channel into blocks that were reserved before. Batches keep their sizes. Their
- * values may be in other blocks than before, because no caller can see blocks; so the batches of a channel are packed
- * in order. Counting and packing divide the same batches in the same way. */
-
-typedef struct quern__event_packing {
-    quern__event_block **blocks; /* list of reserved blocks; packing takes them from the front */
-    quern__event_block *block;   /* the block that is filled */
-    size_t left_bytes;           /* free bytes of that block */
-} quern__event_packing;
-
-/* Reserves a block for a batch of this size, unless the previous batches leave enough room. Returns false if out of
- * memory. Precondition: the batch fits in a block. */
-static inline bool quern__packing_reserve(quern__event_packing *packing, quern_world *world, size_t bytes)
-{
-    if (packing->left_bytes < bytes) {
-        if (!quern__pool_get_block(&world->events->pool, &world->storage.allocator, packing->blocks))
-            return false;
-        packing->left_bytes = QUERN__EVENT_VALUES_BYTES;
-    }
-    packing->left_bytes -= bytes;
-    return true;
-}
-
-/* Appends a batch of `count` values to the channel and returns the memory for its values, which the caller must fill.
- * Preconditions: blocks were reserved for all batches in this order, and channel->batches has room. */
-char *quern__packing_append(quern__event_packing *packing, quern__channel *channel, uint32_t count);
-
-/* Drops all waiting batches of a channel. */
-void quern__channel_drop_all(quern__channel *channel);
 
 /* Frees blocks that were reserved and not used. They are not put into the pool, because its list may have no room for
  * new blocks. */

@@ -90,13 +90,7 @@ static inline quern__page quern__page_allocate_zeros(quern__page_store *store, s
 quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page);
 quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
 
-/* Add and remove a reference. Page 0 means no page: both calls accept it and never free it. */
-static inline quern__page quern__page_acquire(const quern__page_store *store, quern__page page)
-{
-    store->reference_counts.items[page]++;
-    return page;
-}
-
+/* Removes a reference. Page 0, which means no page, is accepted and never freed. */
 static inline void quern__page_release(quern__page_store *store, quern__page page)
 {
     if (--store->reference_counts.items[page] == 0 && page != 0) quern__page_free(store, page);
@@ -327,11 +321,6 @@ static inline quern__saved_archetype *quern__saved_archetype_at(const quern__his
 {
     return (quern__saved_archetype *)(void *)quern__page_memory(
         &history->store, quern__pages_in(history, snapshot->archetypes)[i]);
-}
-
-static inline uint64_t *quern__saved_versions(const quern__saved_archetype *saved)
-{
-    return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->versions_offset);
 }
 
 static inline quern__bit_column *quern__saved_bit_columns(const quern__saved_archetype *saved)

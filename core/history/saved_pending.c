@@ -389,7 +389,7 @@ static void restore_commands(quern__history *history)
 
 /* ------------------------------------------------------------------------------------------- events */
 
-/* Values that hooks must copy have pages of their own; core/events/event_saved.c writes everything else. */
+/* Values that hooks must copy have pages of their own; core/events/event.c writes everything else. */
 static bool has_hooks(const quern__channel *channel)
 {
     return quern__hooks_exist(&channel->type.hooks);

@@ -150,6 +150,13 @@ static inline bool page_equals_slots(const quern__history *history, uint32_t gro
                   slots_in(entities->slot_count, group) * sizeof *now) == 0;
 }
 
+/* Adds a reference. Page 0, which means no page, is accepted. */
+static inline quern__page page_acquire(const quern__page_store *store, quern__page page)
+{
+    store->reference_counts.items[page]++;
+    return page;
+}
+
 static quern_result build_slots(quern__history *history, quern__snapshot *snapshot)
 {
     const quern__entities *entities = &history->world->storage.entities;
@@ -176,7 +183,7 @@ static quern_result build_slots(quern__history *history, quern__snapshot *snapsh
             continue;
         quern__page page;
         if (base->groups != 0 && i < base->group_count && !is_touched(entities->modified.items, i)) {
-            page = quern__page_acquire(&history->store, quern__pages_in(history, base->groups)[i]);
+            page = page_acquire(&history->store, quern__pages_in(history, base->groups)[i]);
             assert(page_equals_slots(history, i, page));
         } else {
             page = quern__page_allocate(&history->store, QUERN__SLOT_GROUP * sizeof(quern__saved_slot));
@@ -375,7 +382,7 @@ static quern_result save_slot(archetype_save *it, uint32_t slot)
             version = archetype->row_versions->lanes[i - archetype->column_count - 1].version_index;
         const bool is_shared = is_known && (i == archetype->column_count || versions[version] <= base);
         if (is_shared)
-            pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
+            pages[i] = page_acquire(&it->history->store, base_pages[i]);
         else
             result = save_page(it, slot, i, &pages[i]);
         if (QUERN_CHECKS && is_shared) result = check_unchanged(it, slot, i, pages[i]);
@@ -403,12 +410,17 @@ static quern_result save_slots(archetype_save *it)
             const quern__page *base_pages = quern__saved_pages(it->base, slot);
             const size_t page_count = (size_t)(noted - slot) * it->saved->slot_page_count;
             for (size_t i = 0; i < page_count; i++)
-                pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
+                pages[i] = page_acquire(&it->history->store, base_pages[i]);
             slot = noted;
         }
         if (slot < count) result = save_slot(it, slot);
     }
     return result;
+}
+
+static inline uint64_t *saved_versions(const quern__saved_archetype *saved)
+{
+    return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->versions_offset);
 }
 
 static quern_result build_one(quern__history *history, const quern__archetype *archetype,
@@ -452,7 +464,7 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
     memcpy(it.saved->component_indices, archetype->component_indices,
            archetype->component_count * sizeof archetype->component_indices[0]);
     if (archetype->chunk_count > 0) {
-        memcpy(quern__saved_versions(it.saved), archetype->versions.items,
+        memcpy(saved_versions(it.saved), archetype->versions.items,
                (size_t)archetype->chunk_count * it.saved->version_count * sizeof(uint64_t));
         memset(quern__saved_pages(it.saved, 0), 0,
                (size_t)archetype->chunk_count * it.saved->slot_page_count * sizeof(quern__page));
@@ -481,8 +493,8 @@ static quern_result build_archetypes(quern__history *history, quern__snapshot *s
         const quern__saved_archetype *base = find_base_archetype(history, archetype, &cursor);
         quern__page page = 0;
         if (!QUERN_CHECKS && is_unchanged(history, archetype, base))
-            page = quern__page_acquire(&history->store,
-                                       quern__pages_in(history, history->base.archetypes)[cursor - 1]);
+            page = page_acquire(&history->store,
+                                quern__pages_in(history, history->base.archetypes)[cursor - 1]);
         else
             result = build_one(history, archetype, base, &page);
         quern__pages_in(history, snapshot->archetypes)[i] = page;
@@ -713,7 +725,7 @@ static void restore_versions(const restore_target *target)
     archetype->identity = saved->identity;
     archetype->empty_since = saved->empty_since;
     if (saved->chunk_count > 0)
-        memcpy(archetype->versions.items, quern__saved_versions(saved),
+        memcpy(archetype->versions.items, saved_versions(saved),
                (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t));
     for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->row_bits->count; i++) {
         /* if the snapshot lacks the bit column or the chunk, all bits become 0 */
@@ -873,7 +885,7 @@ static quern_result build_links(quern__history *history, quern__snapshot *snapsh
                 page != 0 || (relation->is_many && group < base.page_count * QUERN__GROUPS_IN_PAGE);
             if (is_known && !is_touched(marks, group)) {
                 assert(has_saved_group(history, relation, group, page));
-                page = quern__page_acquire(&history->store, page);
+                page = page_acquire(&history->store, page);
             } else {
                 page = 0;
                 result = save_group(history, relation, group, &page);
@@ -1041,7 +1053,7 @@ static quern_result build_names(quern__history *history, quern__snapshot *snapsh
     const quern__names *names = history->world->storage.names;
     snapshot->names_version = names->version;
     if (history->base.names != 0 && history->base.names_version == names->version) {
-        snapshot->names = quern__page_acquire(&history->store, history->base.names);
+        snapshot->names = page_acquire(&history->store, history->base.names);
         return QUERN_OK;
     }
     quern__byte_writer measure = {.capacity = SIZE_MAX};
@@ -1161,7 +1173,7 @@ void quern__snapshot_acquire(const quern__history *history, const quern__snapsho
     quern__page pages[SNAPSHOT_PAGES];
     list_pages(snapshot, pages);
     for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
-        quern__page_acquire(&history->store, pages[i]);
+        page_acquire(&history->store, pages[i]);
 }
 
 /* Releases the listed pages if the caller holds the last reference to the list. The list itself is released with the

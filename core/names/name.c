@@ -195,20 +195,6 @@ void quern__names_move(quern__names *names, uint32_t slot, uint32_t parent)
 
 /* ---------------------------------------------------------------------------------------------- trim */
 
-static void trim_pages(quern__names *names, const quern_allocator *allocator)
-{
-    for (uint32_t i = 0; i < names->pages.count; i++) {
-        uint32_t *page = names->pages.items[i];
-        uint32_t slot = 0;
-        while (page != NULL && slot < QUERN__NAME_PAGE_SLOTS && page[slot] == QUERN__NAME_NONE)
-            slot++;
-        if (page == NULL || slot < QUERN__NAME_PAGE_SLOTS) continue;
-        quern__release(allocator, page, NAME_PAGE_BYTES, NAME_ALIGNMENT_BYTES);
-        names->pages.items[i] = NULL;
-        names->held_page_count--;
-    }
-}
-
 /* Releases blocks without used names, and rebuilds the free list. Its order may change, as numbers of names are
  * not visible to users. */
 static void trim_blocks(quern__names *names, const quern_allocator *allocator)
@@ -240,7 +226,16 @@ void quern__names_trim(quern__names *names, const quern_allocator *allocator)
         quern__names_release(names, allocator);
         return;
     }
-    trim_pages(names, allocator);
+    for (uint32_t i = 0; i < names->pages.count; i++) {
+        uint32_t *page = names->pages.items[i];
+        uint32_t slot = 0;
+        while (page != NULL && slot < QUERN__NAME_PAGE_SLOTS && page[slot] == QUERN__NAME_NONE)
+            slot++;
+        if (page == NULL || slot < QUERN__NAME_PAGE_SLOTS) continue;
+        quern__release(allocator, page, NAME_PAGE_BYTES, NAME_ALIGNMENT_BYTES);
+        names->pages.items[i] = NULL;
+        names->held_page_count--;
+    }
     trim_blocks(names, allocator);
     uint32_t bucket_count = LEAST_BUCKETS;
     while (bucket_count < names->count)

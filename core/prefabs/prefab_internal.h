@@ -138,9 +138,6 @@ typedef struct quern__prefabs {
 /* Releases all prefabs and the registry. Has no effect if there is no registry. */
 void quern__prefabs_release(quern__storage *storage);
 
-/* Creates an empty prefab with one reference. Returns NULL if out of memory. */
-quern__prefab *quern__prefab_create(const quern_allocator *allocator);
-
 /* Adds and drops a reference. Dropping the last one destroys the prefab and its values. A recorder
  * with commands that spawn the prefab holds a reference, so that the prefab may be destroyed before the sync point.
  * Threads: any thread may retain while no thread destroys prefabs; only the main thread releases. Releasing NULL
@@ -148,15 +145,9 @@ quern__prefab *quern__prefab_create(const quern_allocator *allocator);
 void quern__prefab_retain(quern__prefab *prefab);
 void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator);
 
-/* Creates the registry if the world has none. Returns false if out of memory. */
-bool quern__prefabs_ensure(quern__storage *storage);
-
 /* Registers a prefab, and passes the caller's reference to the registry. Fails with OUT_OF_MEMORY; the caller
  * then keeps the reference. */
 quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle);
-
-/* Removes a prefab from the registry, and releases it. Precondition: the handle is valid. */
-void quern__prefabs_remove(quern__storage *storage, quern_prefab handle);
 
 /* Reports why a handle names no prefab. Returns UNKNOWN_PREFAB. */
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle);
@@ -172,14 +163,6 @@ void quern__prefab_convert(quern__prefab *prefab, const quern_allocator *allocat
 
 /* Returns the memory that the prefabs of a world use, in bytes. */
 uint64_t quern__prefabs_held_bytes(const quern__storage *storage);
-
-/* Returns the handle of the prefab in a slot. */
-static inline quern_prefab quern__prefabs_handle(const quern__storage *storage, uint32_t index)
-{
-    const uint64_t tag = storage->entities.first_handle_high >> 24;
-    return (quern_prefab){tag << 56 | (uint64_t)storage->prefabs->slots.items[index].generation << 32 |
-                          index};
-}
 
 /* Returns the prefab of a handle, or NULL if the handle is invalid. */
 static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, quern_prefab handle)
@@ -206,21 +189,13 @@ typedef struct quern__prefab_override {
     size_t stride_bytes; /* distance between the values of consecutive instances */
 } quern__prefab_override;
 
-/* Finds the column of a component in the member's group. Fails with UNKNOWN_COMPONENT, with COMPONENT_ABSENT, or
- * with INVALID_ARGUMENT if there is no such member or the component has no values that users may write. */
-quern_result quern__prefab_find_column(const quern__storage *storage, const quern__prefab *prefab,
-                                       uint32_t member, quern_component component, uint32_t *out_column);
-
 /* Checks and resolves the overrides of a definition. out_overrides: room for QUERN_MAX_SPAWN_OVERRIDES. Fails
- * like quern__prefab_find_column, or with DUPLICATE_COMPONENT. */
+ * with UNKNOWN_COMPONENT, COMPONENT_ABSENT, DUPLICATE_COMPONENT, or INVALID_ARGUMENT. */
 quern_result quern__prefab_resolve_overrides(const quern__storage *storage, const quern__prefab *prefab,
                                              const quern_spawn_def *def,
                                              quern__prefab_override *out_overrides, uint32_t *out_count);
 
 /* ----------------------------------------------------------------------------------------------- plans */
-
-/* Fails with STALE_ENTITY if a target outside of the tree is dead. */
-quern_result quern__prefab_check_outside(const quern__storage *storage, const quern__prefab *prefab);
 
 /* Finds or makes the plan for roots. parent_slot: slot of their parent, or QUERN__SLOT_NONE if they have none.
  * keeps_outside_levels: the levels of targets outside of the tree count as in the latest plan, so that earlier results

@@ -707,15 +707,23 @@ static const prefab_source tree = {.value = captured_value,
                                    .list_toggles = list_toggles,
                                    .list_links = prefab_capture_list_links};
 
+/* Creates an empty prefab with one reference. Returns NULL if out of memory. */
+static quern__prefab *prefab_create(const quern_allocator *allocator)
+{
+    quern__prefab *prefab = quern__allocate(allocator, sizeof *prefab, _Alignof(quern__prefab));
+    if (prefab == NULL) return NULL;
+    *prefab = (quern__prefab){0};
+    atomic_init(&prefab->reference_count, 1);
+    return prefab;
+}
+
 quern_result quern__prefab_capture(quern__storage *storage, quern_entity root, quern__prefab **out_prefab)
 {
     const quern_allocator *allocator = &storage->allocator;
     quern_result result = quern__entities_check(&storage->entities, root);
     if (result != QUERN_OK) return result;
-    prefab_capture it = {.storage = storage,
-                         .allocator = allocator,
-                         .prefab = quern__prefab_create(allocator),
-                         .source = &tree};
+    prefab_capture it = {
+        .storage = storage, .allocator = allocator, .prefab = prefab_create(allocator), .source = &tree};
     result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
     return prefab_capture_finish(&it, result, out_prefab);
 }
@@ -1250,7 +1258,7 @@ quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_d
     const quern_allocator *allocator = &world->storage.allocator;
     prefab_capture it = {.storage = &world->storage,
                          .allocator = allocator,
-                         .prefab = quern__prefab_create(allocator),
+                         .prefab = prefab_create(allocator),
                          .source = &description,
                          .described = shared.members != NULL ? shared.members : members};
     result = it.prefab != NULL ? list_described_members(&it, member_count) : prefab_capture_fail_memory();

@@ -9,7 +9,7 @@
  * leaves a group, or enters one. Sorted by key and slot, the changes of a group are together, and a row that has only moved
  * is two changes that cancel out. So a group is written once, however many changes it has, and its order follows from the
  * entities in it alone. If memory runs out, the index is emptied and filled again at the next refresh. */
-#include "core/query/index_internal.h"
+#include "core/query/query_internal.h"
 
 #include "core/platform/platform.h"
 #include "core/query/keys.h"

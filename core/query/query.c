@@ -533,21 +533,3 @@ quern_result quern_query_get_order_stats(const quern_query *query, quern_order_s
     *out_stats = quern__order_get_stats(query);
     return QUERN_OK;
 }
-
-uint64_t quern_query_count(quern_query *query)
-{
-    if (query == NULL) {
-        quern__fail_null(__func__, "query");
-        return 0;
-    }
-    if (quern__world_check_unlocked(query->world, __func__) != QUERN_OK ||
-        quern__in_call(quern__query_refresh(query), __func__) != QUERN_OK)
-        return 0;
-    if (query->target != NULL) return quern__target_count(query);
-    if (query->row_term_count > 0 || (query->ups != NULL && query->ups->has_required))
-        return quern__rows_count(query);
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < query->matches.count; i++)
-        count += quern__archetype_row_count(query->matches.items[i].archetype);
-    return count;
-}

@@ -21,6 +21,7 @@
 #include "core/world/world_internal.h"
 
 #include <quern/commands.h>
+#include <quern/index.h>
 #include <quern/jobs.h>
 #include <quern/query.h>
 
@@ -607,9 +608,6 @@ typedef enum quern__selection {
 void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
                       quern_view_callback *callback);
 
-/* Returns the number of selected rows in all matches. Change filters are not applied. */
-uint64_t quern__rows_count(const quern__query *query);
-
 /* Returns the number of selected rows among `count` rows of a chunk. Change filters are not applied. */
 uint64_t quern__rows_count_range(const quern__query *query, const quern__query_match *match,
                                  uint32_t chunk_index, uint32_t first_row, uint32_t count);
@@ -672,9 +670,6 @@ quern_result quern__target_begin(quern_query_iterator *iterator);
 /* Returns whether the list of ranges is the one with which the iterator began, and is up to date. */
 bool quern__target_is_valid(const quern_query_iterator *iterator);
 
-/* Returns the number of rows that the query selects; 0, with a message, if there is no memory for the list. */
-uint64_t quern__target_count(const quern__query *query);
-
 /* Advances an iteration to the next range in a chunk that the change filters select. Returns false at the
  * end. Of the iterator, it uses two members in another sense: match_index is the index of the next range, and
  * chunk_index is the list_number of the ranges with which the iteration began. */
@@ -725,5 +720,24 @@ bool quern__order_next(quern_query_iterator *iterator);
 /* Lets archetypes with the component keep change versions, as for a change filter, and lists chunks again. Each call needs
  * a matching quern__storage_remove_change_filter. Fails with OUT_OF_MEMORY. */
 quern_result quern__query_watch(quern__storage *storage, uint32_t component_index);
+
+/* ------------------------------------------------------------------------------- indexes in schedules */
+
+/* Checks an index that a system of the world declares. Errors: INVALID_ARGUMENT. */
+quern_result quern__index_check_world(const quern_index *index, const quern_world *world);
+
+/* Count the systems that declare the index. An index that the program has destroyed goes with the last one. */
+void quern__index_add_user(quern_index *index);
+void quern__index_remove_user(quern_index *index);
+
+quern_component quern__index_component(const quern_index *index);
+
+/* Brings the index up to date in a frame. Thread-safe: no system writes the component meanwhile, so of several systems that
+ * declare the index and begin at the same time, one changes it, and before any of them reads it. Errors: those of
+ * quern_index_find. */
+quern_result quern__index_refresh_inside(quern_index *index);
+
+/* Finds the entities of a value, as of the last refresh. Returns their number. */
+uint32_t quern__index_find(const quern_index *index, uint64_t value, const quern_entity **out_entities);
 
 #endif

@@ -241,7 +241,8 @@ uint64_t quern__rows_count_range(const quern__query *query, const quern__query_m
     return selected_count;
 }
 
-uint64_t quern__rows_count(const quern__query *query)
+/* Returns the number of selected rows in all matches. Change filters are not applied. */
+static uint64_t rows_count(const quern__query *query)
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++) {
@@ -251,6 +252,40 @@ uint64_t quern__rows_count(const quern__query *query)
     }
     return count;
 }
+
+/* Returns the number of rows that the query selects; 0, with a message, if there is no memory for the list. */
+static uint64_t target_count(const quern__query *query)
+{
+    if (quern__in_call(quern__target_list(query), "quern_query_count") != QUERN_OK) return 0;
+    if (!query->selects_rows) return query->target->rows.count;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->target->ranges.count; i++) {
+        const quern__target_range *range = &query->target->ranges.items[i];
+        count += quern__rows_count_range(query, &query->matches.items[range->match], range->chunk_index,
+                                         range->first_row, range->count);
+    }
+    return count;
+}
+
+uint64_t quern_query_count(quern_query *query)
+{
+    if (query == NULL) {
+        quern__fail_null(__func__, "query");
+        return 0;
+    }
+    if (quern__world_check_unlocked(query->world, __func__) != QUERN_OK ||
+        quern__in_call(quern__query_refresh(query), __func__) != QUERN_OK)
+        return 0;
+    if (query->target != NULL) return target_count(query);
+    if (query->row_term_count > 0 || (query->ups != NULL && query->ups->has_required))
+        return rows_count(query);
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += quern__archetype_row_count(query->matches.items[i].archetype);
+    return count;
+}
+
+/* ------------------------------------------------------------------------------------------- iteration */
 
 /* Iteration over a query. It follows the list of chunks if there is one. It goes from match to match if there
  * is no list, if the query has change filters, or if terms select single rows. For a query with a target

@@ -631,19 +631,6 @@ bool quern__target_next(quern_query_iterator *iterator)
 
 /* --------------------------------------------------------------------------- terms by target: calls */
 
-uint64_t quern__target_count(const quern__query *query)
-{
-    if (quern__in_call(quern__target_list(query), "quern_query_count") != QUERN_OK) return 0;
-    if (!query->selects_rows) return query->target->rows.count;
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < query->target->ranges.count; i++) {
-        const quern__target_range *range = &query->target->ranges.items[i];
-        count += quern__rows_count_range(query, &query->matches.items[range->match], range->chunk_index,
-                                         range->first_row, range->count);
-    }
-    return count;
-}
-
 bool quern_query_matches(quern_query *query, quern_entity entity)
 {
     QUERN__NEED_OR(query, false);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Writes a described schedule (describe.h): as text for people, then as JSON. */
+
 #include "sched/describe/describe.h"
 
 #include "core/base/text.h"
-#include "sched/schedule/compile.h"
+#include "core/query/query_internal.h"
 
-/* ----------------------------------------------------------------------------------------- writing */
+/* ----------------------------------------------------------------------------------------- names */
 
-/* Names may contain any bytes; the output is valid UTF-8. */
-static void write_name(quern__printer *printer, const char *name)
+/* Writes `before`, then the name in single quotation marks. */
+static void write_quoted(quern__printer *printer, const char *before, const char *name)
 {
+    quern__print(printer, "%s'", before);
+    /* Names may contain any bytes; the output is valid UTF-8. */
     while (*name != '\0') {
         uint32_t bytes = quern__utf8_bytes(name);
         if (bytes == 0)
@@ -20,27 +24,29 @@ static void write_name(quern__printer *printer, const char *name)
             quern__print_bytes(printer, name, bytes);
         name += bytes > 0 ? bytes : 1;
     }
-}
-
-void quern__write_quoted(quern__printer *printer, const char *before, const char *name)
-{
-    quern__print(printer, "%s'", before);
-    write_name(printer, name);
     quern__print(printer, "'");
 }
 
-const quern__reaction_name quern__reaction_names[QUERN__REACTION_WORDS] = {
-    {QUERN_REACT_ADDED, "added"},
-    {QUERN_REACT_SET, "set"},
-    {QUERN_REACT_REMOVED, "removed"},
-    {QUERN_REACT_PRESENT, "present"}};
+/* The names of the kinds of reactions. */
+enum { REACTION_WORDS = 4 };
+typedef struct reaction_name {
+    quern_reaction_kind kind;
+    const char *word;
+} reaction_name;
 
-uint64_t quern__seconds_to_ns(double seconds)
+static const reaction_name reaction_names[REACTION_WORDS] = {{QUERN_REACT_ADDED, "added"},
+                                                             {QUERN_REACT_SET, "set"},
+                                                             {QUERN_REACT_REMOVED, "removed"},
+                                                             {QUERN_REACT_PRESENT, "present"}};
+
+/* Converts seconds to whole nanoseconds; at most 1e9 seconds. */
+static uint64_t seconds_to_ns(double seconds)
 {
     return (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9 + 0.5);
 }
 
-const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__conflict conflict)
+/* Returns the type that causes a conflict, or NULL. */
+static const quern__type *conflict_type(const quern_schedule *schedule, quern__conflict conflict)
 {
     switch ((quern__conflict_kind)conflict.kind) {
     case QUERN__CONFLICT_COMPONENT:
@@ -73,255 +79,942 @@ static void write_lookup_cause(quern__printer *printer, const quern__system *ear
         const quern__access *reader = earlier_writes ? &later->access : &earlier->access;
         const bool is_lookup = quern__lookups_include(&reader->lookups, index, NULL);
         const bool is_query = quern__access_queries_reach(reader, index, false, NULL);
-        quern__write_quoted(printer,
-                            is_lookup  ? "lookup of "
-                            : is_query ? "query of "
-                                       : "up-term on ",
-                            component);
-        quern__write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
+        write_quoted(printer, is_lookup ? "lookup of " : is_query ? "query of " : "up-term on ", component);
+        write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
         return;
     }
     const bool by_lookup = quern__bitset_has(earlier->access.lookups.written, index) ||
                            quern__bitset_has(later->access.lookups.written, index);
-    quern__write_quoted(printer, by_lookup ? "write lookup of " : "query that writes ", component);
+    write_quoted(printer, by_lookup ? "write lookup of " : "query that writes ", component);
     const bool is_earlier = by_lookup ? quern__bitset_has(earlier->access.lookups.written, index)
                                       : quern__bitset_has(earlier->access.query_writes, index);
-    quern__write_quoted(printer, " by ", is_earlier ? earlier->name : later->name);
+    write_quoted(printer, " by ", is_earlier ? earlier->name : later->name);
 }
 
-void quern__write_cause(quern__printer *printer, const quern__system *earlier, const quern__system *later,
+/* Writes a cause such as "component 'position'". The systems must be those of the conflict, in their order. */
+static void write_cause(quern__printer *printer, const quern__system *earlier, const quern__system *later,
                         quern__conflict conflict)
 {
-    const quern__type *type = quern__conflict_type(earlier->plan->schedule, conflict);
+    const quern__type *type = conflict_type(earlier->plan->schedule, conflict);
     if (conflict.kind == QUERN__NO_CONFLICT)
         quern__print(printer, "exclusive");
     else if (type == NULL)
         quern__print(printer, "before/after");
     else if (conflict.kind == QUERN__CONFLICT_RESOURCE)
-        quern__write_quoted(printer, "resource ", type->name);
+        write_quoted(printer, "resource ", type->name);
     else if (conflict.kind == QUERN__CONFLICT_COMPONENT)
-        quern__write_quoted(printer, "component ", type->name);
+        write_quoted(printer, "component ", type->name);
     else
         write_lookup_cause(printer, earlier, later, conflict.index, type->name);
 }
 
+/* --------------------------------------------------------------------------------------------- text */
+
+/* Writes the schedule as text for people, one line per item, indented under the item that it belongs to. */
+
+/* Writes "1 chunk", "2 chunks". */
+static void write_count(quern__printer *printer, uint64_t count, const char *what)
+{
+    quern__print(printer, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
+}
+
+static void write_load(quern__printer *printer, const quern__facts *facts, quern__load load)
+{
+    if (load.path == 0) {
+        quern__print(printer, "nothing to do");
+        return;
+    }
+    uint64_t tenths = (load.work * 10 + load.path / 2) / load.path;
+    quern__print(printer, "parallelism %llu.%llu (", (unsigned long long)(tenths / 10),
+                 (unsigned long long)(tenths % 10));
+    const char *unit = facts->is_timed ? " us" : "";
+    uint64_t scale = facts->is_timed ? 1000 : 1;
+    quern__print(printer, "work %llu%s, critical path %llu%s%s)",
+                 (unsigned long long)((load.work + scale / 2) / scale), unit,
+                 (unsigned long long)((load.path + scale / 2) / scale), unit,
+                 facts->is_timed ? "" : ", in calls");
+}
+
+/* ----------------------------------------------------------------------------------------- systems */
+
+static const char *const access_verbs[] = {[QUERN_ACCESS_READ] = "read",
+                                           [QUERN_ACCESS_WRITE] = "write",
+                                           [QUERN_ACCESS_WRITE_CONCURRENT] = "write"};
+
+/* Writes a term: "read", "optional write", "with", "without", "any", "read old"; "read 'world' upward by 'parent'", "with 'parent'
+ * of one target". */
+static void write_term(quern__printer *printer, const quern_world *world, const quern__query *query,
+                       uint32_t i)
+{
+    const quern_term *term = &query->terms[i];
+    static const char *const matches[] = {
+        [QUERN_MATCH_NONE] = "without", [QUERN_MATCH_OPTIONAL] = "optional", [QUERN_MATCH_ANY] = "any"};
+    bool is_plain = term->match == QUERN_MATCH_ALL;
+    const char *verb = term->old                           ? "read old"
+                       : term->access == QUERN_ACCESS_NONE ? "with"
+                                                           : access_verbs[term->access];
+    if (!is_plain) quern__print(printer, "%s", matches[term->match]);
+    if (is_plain || term->access != QUERN_ACCESS_NONE)
+        quern__print(printer, "%s%s", is_plain ? "" : " ", verb);
+    write_quoted(printer, " ", quern_component_name(world, term->component));
+    if (term->by_target) quern__print(printer, " of one target");
+    if (term->changed)
+        quern__print(printer, (query->row_filters >> i & 1) != 0 ? " if changed, by row" : " if changed");
+    if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, " if disabled");
+    if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, " enabled or not");
+    if (term->path == QUERN_PATH_ROW) return;
+    quern__print(printer, term->path == QUERN_PATH_TARGET ? " upward" : " of the nearest ancestor");
+    write_quoted(printer, " by ",
+                 quern__components_type(&world->storage.components, quern__term_index(term))->name);
+}
+
+/* Returns the separator before the next element of a list. */
+static const char *next_separator(const char **separator)
+{
+    const char *now = *separator;
+    *separator = ", ";
+    return now;
+}
+
+static const char *relation_name(const quern_world *world, const quern__relation *relation)
+{
+    return quern__relation_name(&world->storage, relation);
+}
+
+/* Writes "'Sprite' by 'depth', descending: 100000 rows, sorted 3 times, last 2500 rows", if the query has an order. */
+static void write_order(quern__printer *printer, const quern_world *world, const quern__query *query,
+                        const char *before)
+{
+    if (query->order == NULL) return;
+    const quern_order def = quern__order_get_def(query);
+    const quern_order_stats stats = quern__order_get_stats(query);
+    write_quoted(printer, before, quern_component_name(world, def.component));
+    if (def.compare != NULL)
+        quern__print(printer, " by a comparison");
+    else if (def.field != NULL)
+        write_quoted(printer, " by ", def.field);
+    else
+        quern__print(printer, " by byte %u", def.offset_bytes);
+    if (def.descending) quern__print(printer, ", descending");
+    quern__print(printer, ": ");
+    write_count(printer, stats.row_count, "row");
+    quern__print(printer, ", sorted ");
+    write_count(printer, stats.sort_count, "time");
+    quern__print(printer, ", last ");
+    write_count(printer, stats.sorted_row_count, "row");
+}
+
+static void write_traits(quern__printer *printer, const quern__system *system)
+{
+    if (system->reaction != NULL) {
+        /* Writes "; reacts to added, removed". */
+        const char *separator = "; reacts to ";
+        for (uint32_t i = 0; i < REACTION_WORDS; i++)
+            if ((system->reacts_to & reaction_names[i].kind) != 0)
+                quern__print(printer, "%s%s", next_separator(&separator), reaction_names[i].word);
+        write_quoted(printer, "; of phase ", system->plan->phases[system->phase].name);
+    }
+    if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
+    if (system->levels != NULL)
+        write_quoted(printer, "; levels of ", relation_name(system->plan->world, system->levels));
+    write_order(printer, system->plan->world, &system->query, "; in the order of ");
+    if (system->condition != NULL) quern__print(printer, "; condition");
+    if (system->access.watches_resources) {
+        const char *separator = "; if changed: ";
+        for (uint32_t i = 0; i < system->access.resource_count; i++)
+            if (system->access.resources[i].is_watched)
+                quern__print(
+                    printer, "%s%s", next_separator(&separator),
+                    system->plan->world->resources.list.items[system->access.resources[i].index].type.name);
+    }
+    if (system->interval_seconds > 0) {
+        quern__print(printer, "; every ");
+        quern__print_decimal(printer, seconds_to_ns(system->interval_seconds), 9);
+        quern__print(printer, " s");
+    }
+    if (system->every > 1)
+        quern__print(printer, "; in frame %u of every %u%s", system->turn + 1, system->every,
+                     system->offset == 0 ? ", chosen" : "");
+    for (uint32_t i = 0; i < system->set_names.count; i++)
+        write_quoted(printer, i == 0 ? "; in set " : ", ", system->set_names.items[i].text);
+    if (system->begin != NULL) quern__print(printer, "; begin");
+    if (system->end != NULL) quern__print(printer, "; end");
+    if (system->partial_bytes > 0) {
+        quern__print(printer, "; partial results of ");
+        write_count(printer, system->partial_bytes, "byte");
+    }
+    if (!system->is_enabled) quern__print(printer, "; disabled");
+}
+
+/* ------------------------------------------------------------------------------------------- edges */
+
+static void write_edge(quern__printer *printer, const quern__facts *facts,
+                       const quern__segment_facts *segment, const quern__system *earlier,
+                       const quern__system *later)
+{
+    quern__causes causes;
+    quern__facts_causes(earlier, later, &causes);
+    if (causes.count == 0) return;
+    quern__route route = quern__facts_route(facts, segment, earlier, later);
+    write_quoted(printer, "        after ", earlier->name);
+    if (route != QUERN__ROUTE_PASS)
+        quern__print(printer, " of pass %u", quern__facts_number(segment, earlier->pass) + 1);
+    const char *separator = ": ";
+    for (uint32_t i = 0; i < causes.count; i++) {
+        quern__print(printer, "%s", next_separator(&separator));
+        write_cause(printer, earlier, later, causes.items[i]);
+    }
+    const quern__conflict_kind kind = (quern__conflict_kind)causes.items[0].kind;
+    quern__print(printer, " (%s%s)\n",
+                 kind == QUERN__CONFLICT_LEVEL    ? "level by level"
+                 : quern__conflict_is_local(kind) ? "chunk-local"
+                                                  : "whole",
+                 route == QUERN__ROUTE_IMPLIED ? "; follows from other edges" : "");
+}
+
+/* Writes why the system is not in the pass. */
+static void write_apart(quern__printer *printer, const quern__segment_facts *segment,
+                        const quern__system *system, const quern__pass *pass,
+                        const quern__apart_reason *apart)
+{
+    uint32_t number = quern__facts_number(segment, pass) + 1;
+    switch (apart->kind) {
+    case QUERN__APART_CONFLICT:
+        write_quoted(printer, "        not with ", apart->other->name);
+        quern__print(printer, " in pass %u: ", number);
+        write_cause(printer, apart->other, system, apart->conflict);
+        break;
+    case QUERN__APART_ORDER:
+        quern__print(printer, "        not in pass %u:", number);
+        write_quoted(printer, " ", apart->other->name);
+        quern__print(printer,
+                     " of pass %u must come first: ", quern__facts_number(segment, apart->other->pass) + 1);
+        write_cause(printer, apart->other, system, apart->conflict);
+        break;
+    case QUERN__APART_LEVELS:
+        quern__print(printer, "        not in pass %u: that goes by the levels of", number);
+        write_quoted(printer, " ", relation_name(system->plan->world, pass->levels));
+        break;
+    case QUERN__APART_CHOICE:
+        quern__print(printer, "        not in pass %u: %s", number,
+                     system->plan->shuffle_seed != 0 ? "chosen by the shuffle"
+                                                     : "it shares as many components or more here");
+        break;
+    }
+    quern__print(printer, "\n");
+}
+
+static void write_system(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
+                         const quern__system *system)
+{
+    const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
+    const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
+    write_quoted(printer, "      ", system->name);
+    const quern_world *world = system->plan->world;
+    const char *separator = ": ";
+    for (uint32_t k = 0; k < system->query.term_count; k++) {
+        quern__print(printer, "%s", next_separator(&separator));
+        write_term(printer, world, &system->query, k);
+    }
+    for (uint32_t k = 0; k < system->access.lookups.count; k++) {
+        quern__print(printer, "%s", next_separator(&separator));
+        const quern__lookup *lookup = &system->access.lookups.list[k];
+        const quern__components *components = &world->storage.components;
+        const quern__archetype_filter limit = lookup->limit;
+        write_quoted(printer, lookup->writes ? "look up and write " : "look up ",
+                     quern__components_type(components, lookup->index)->name);
+        if (limit.with != QUERN__FILTER_NONE)
+            write_quoted(printer, " with ", quern__components_type(components, limit.with)->name);
+        if (limit.without != QUERN__FILTER_NONE)
+            write_quoted(printer, " without ", quern__components_type(components, limit.without)->name);
+    }
+    for (uint32_t i = 0; i < system->query_count; i++) {
+        const quern__query *query = &system->queries[i];
+        quern__print(printer, "%squery %u", next_separator(&separator), i);
+        if (query->name != NULL) write_quoted(printer, " ", query->name);
+        const char *inner = " (";
+        for (uint32_t k = 0; k < query->term_count; k++) {
+            quern__print(printer, "%s", next_separator(&inner));
+            write_term(printer, world, query, k);
+        }
+        write_order(printer, world, query, "; in the order of ");
+        quern__print(printer, ")");
+    }
+    for (uint32_t i = 0; i < system->index_count; i++) {
+        quern_index_def def;
+        quern_index_stats stats;
+        (void)quern_index_get_def(system->indexes[i], &def);
+        (void)quern_index_get_stats(system->indexes[i], &stats);
+        quern__print(printer, "%sindex", next_separator(&separator));
+        if (def.name != NULL) write_quoted(printer, " ", def.name);
+        write_quoted(printer, " of ", quern_component_name(world, def.component));
+        if (def.field != NULL) write_quoted(printer, " by ", def.field);
+        quern__print(printer, " (");
+        write_count(printer, stats.value_count, "value");
+        quern__print(printer, " in ");
+        write_count(printer, stats.entity_count, "row");
+        quern__print(printer, ")");
+    }
+    for (uint32_t k = 0; k < system->access.resource_count; k++) {
+        const quern__resource_use *use = &system->access.resources[k];
+        quern__print(printer, "%s%s resource", next_separator(&separator), access_verbs[use->access]);
+        write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
+        if (use->access == QUERN_ACCESS_WRITE_CONCURRENT) quern__print(printer, " concurrently");
+    }
+    const quern__event_use *use = &system->events;
+    for (uint32_t k = 0; k < use->readers.count; k++) {
+        const bool is_items = use->readers.items[k] == use->items;
+        quern__print(printer, "%s%s", next_separator(&separator),
+                     is_items ? "go over events" : "read events");
+        write_quoted(printer, " ", use->readers.items[k]->channel->type.name);
+    }
+    for (uint32_t k = 0; k < use->emits.count; k++) {
+        quern__print(printer, "%semit", next_separator(&separator));
+        write_quoted(printer, " ", use->emits.items[k]->type.name);
+    }
+    write_traits(printer, system);
+    quern__print(printer, "\n");
+    for (uint32_t i = segment_facts->first_pass; i < segment_facts->end_pass; i++) {
+        quern__apart_reason apart;
+        if (quern__facts_find_apart_reason(segment, system, facts->passes.items[i].pass, &apart))
+            write_apart(printer, segment_facts, system, facts->passes.items[i].pass, &apart);
+    }
+    quern__facts_load_orders(facts, system);
+    for (uint32_t i = segment->first; i < system->position; i++)
+        if (quern__bitset_has(facts->kept_orders.items, i))
+            write_edge(printer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
+}
+
+/* ------------------------------------------------------------------------------------------ passes */
+
+static void write_pass(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
+                       const quern__pass *pass)
+{
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
+    uint32_t number = quern__facts_number(segment, pass);
+    const quern__pass_facts *pass_facts = &facts->passes.items[number];
+    quern__print(printer, "    pass %u: ", number + 1);
+    static const char *const words[] = {[QUERN__ALONE_EXCLUSIVE] = "exclusive",
+                                        [QUERN__ALONE_MAIN_THREAD] = "main thread",
+                                        [QUERN__ALONE_RESOURCE] = "serial: writes resource",
+                                        [QUERN__ALONE_LOOKUP] = "serial: looks up and writes",
+                                        [QUERN__ALONE_QUERY] = "serial: writes by a query",
+                                        [QUERN__ALONE_SERIAL] = "serial",
+                                        [QUERN__ALONE_EVENTS] = "goes over events",
+                                        [QUERN__ALONE_ORDER] = "in an order",
+                                        [QUERN__ALONE_NO_TERMS] = "no terms",
+                                        [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
+    uint32_t index;
+    quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
+    if (alone == QUERN__NOT_ALONE) {
+        write_count(printer, pass->systems.count, "system");
+        if (pass->systems.count > 1) quern__print(printer, " fused");
+    } else
+        quern__print(printer, "alone, %s", words[alone]);
+    if (alone == QUERN__ALONE_RESOURCE)
+        write_quoted(printer, " ", pass->plan->world->resources.list.items[index].type.name);
+    if (alone == QUERN__ALONE_LOOKUP || alone == QUERN__ALONE_QUERY)
+        write_quoted(printer, " ",
+                     quern__components_type(&pass->plan->world->storage.components, index)->name);
+    if (pass->lane_count > 1) quern__print(printer, ", %u lanes", pass->lane_count);
+    if (pass->kind != QUERN__PASS_ONCE && pass->systems.items[0]->events.items == NULL) {
+        quern__print(printer, "; ");
+        write_count(printer, pass_facts->archetype_count, "archetype");
+        quern__print(printer, ", ");
+        write_count(printer, pass_facts->chunk_count, "chunk");
+    }
+    if (pass->levels != NULL)
+        write_quoted(printer, "; levels of ", relation_name(pass->plan->world, pass->levels));
+    const char *separator = "; waits for pass ";
+    for (uint32_t k = pass_facts->first_wait; k < pass_facts->end_wait; k++)
+        quern__print(printer, "%s%u", next_separator(&separator), facts->waits.items[k] + 1);
+    quern__print(printer, "\n");
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        write_system(printer, facts, segment_index, pass->systems.items[i]);
+}
+
+static void write_segment(quern__printer *printer, const quern__facts *facts, uint32_t segment_index)
+{
+    static const char *const names[] = {[QUERN__SEGMENT_RUN] = "run",
+                                        [QUERN__SEGMENT_EXCLUSIVE] = "exclusive",
+                                        [QUERN__SEGMENT_SYNC] = "sync"};
+    const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
+    quern__print(printer, "  %s", names[segment->kind]);
+    if (segment->kind == QUERN__SEGMENT_RUN) {
+        quern__print(printer, ": ");
+        write_load(printer, facts, facts->segments.items[segment_index].load);
+    }
+    if (segment->sync_before != UINT32_MAX) {
+        quern__system *const *order = facts->schedule->plan.order.items;
+        const quern__system *system = order[segment->sync_before];
+        write_quoted(printer, ": ", system->name);
+        write_quoted(printer, " sees the commands of ", order[system->sync_after - 1]->name);
+    }
+    quern__print(printer, "\n");
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        write_pass(printer, facts, segment_index, segment->passes.items[i]);
+}
+
 /* --------------------------------------------------------------------------------------------- all */
 
-static void gather_passes(quern__facts *facts)
+static void write_reactions(quern__printer *printer, const quern__facts *facts)
+{
+    const quern__plan *plan = &facts->schedule->plan;
+    if (plan->reaction_count == 0) return;
+    quern__print(printer, "reactions, in at most ");
+    write_count(printer, plan->max_reaction_rounds, "round");
+    quern__print(printer, " after each sync point\n");
+    for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count; i++)
+        write_segment(printer, facts, i);
+}
+
+static void describe_text(quern__printer *printer, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
-        const quern__segment *segment = &schedule->plan.segments.items[i];
-        uint32_t first = facts->passes.count;
-        for (uint32_t k = 0; k < segment->passes.count; k++) {
-            const quern__pass *pass = segment->passes.items[k];
-            facts->passes.items[first + pass->index] = (quern__pass_facts){.pass = pass};
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        const quern__phase *phase = &schedule->plan.phases[i];
+        write_quoted(printer, "phase ", phase->name);
+        if (phase->step_seconds > 0) {
+            quern__print(printer, ", in steps of ");
+            quern__print_decimal(printer, seconds_to_ns(phase->step_seconds), 9);
+            quern__print(printer, " s, at most %u per frame", phase->max_step_count);
         }
-        facts->passes.count += segment->passes.count;
-        facts->segments.items[facts->segments.count++] =
-            (quern__segment_facts){.first_pass = first, .end_pass = facts->passes.count};
+        quern__print(printer, "\n");
+        for (uint32_t k = phase->first_segment; k < phase->end_segment; k++)
+            write_segment(printer, facts, k);
     }
-}
-
-static bool waits_for(const quern__facts *facts, uint32_t later, uint32_t earlier)
-{
-    const quern__pass_facts *pass = &facts->passes.items[later];
-    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++)
-        if (facts->waits.items[i] == earlier) return true;
-    return false;
-}
-
-/* Lists the passes that a pass of the segment waits for. The schedule has their places in execution order. */
-static void list_waits(quern__facts *facts, const quern__segment *segment, uint32_t first, uint32_t number)
-{
-    quern__pass_facts *pass_facts = &facts->passes.items[number];
-    const quern__pass *pass = pass_facts->pass;
-    uint32_t *waits = facts->waits.items;
-    pass_facts->first_wait = facts->waits.count;
-    for (uint32_t i = 0; i < pass->waits_for.count; i++) {
-        const uint32_t before = first + segment->passes.items[pass->waits_for.items[i]]->index;
-        uint32_t to = facts->waits.count++;
-        for (; to > pass_facts->first_wait && waits[to - 1] > before; to--)
-            waits[to] = waits[to - 1];
-        waits[to] = before;
-    }
-    pass_facts->end_wait = facts->waits.count;
-}
-
-/* Whether the archetype is on the last level of the relation that orders the system. Its views then follow the
- * depths of the entities, often with a single row each. */
-static bool is_called_by_depth(const quern__system *system, const quern__archetype *archetype)
-{
-    return system->levels != NULL &&
-           quern__relation_level(system->levels, archetype) == QUERN_MAX_RELATION_LEVEL;
-}
-
-static uint64_t count_matched_rows(const quern__query *query)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < query->matches.count; i++)
-        count += quern__archetype_row_count(query->matches.items[i].archetype);
-    return count;
-}
-
-static uint64_t calls_of(const quern__system *system)
-{
-    const quern_event_reader *items = system->events.items;
-    if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
-    if (system->query.term_count == 0) return 1;
-    if (system->query.order != NULL)
-        return (count_matched_rows(&system->query) + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
-    if (system->reaction != NULL)
-        return system->step_view_count; /* the number of views is known only for the last frame */
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < system->query.matches.count; i++) {
-        const quern__archetype *archetype = system->query.matches.items[i].archetype;
-        count += is_called_by_depth(system, archetype) ? quern__archetype_row_count(archetype)
-                                                       : archetype->chunk_count;
-    }
-    return count;
-}
-
-/* Returns how many of the calls in calls_of must run one after another in a pass over chunks: one in all; for a
- * level-ordered system one per level, and on the last level one per row. */
-static uint64_t sequential_calls(const quern__system *system)
-{
-    if (system->reaction != NULL) return system->step_view_count > 0;
-    uint64_t count = 0;
-    bool is_seen[QUERN__LEVEL_COUNT] = {false};
-    for (uint32_t i = 0; i < system->query.matches.count; i++) {
-        const quern__archetype *archetype = system->query.matches.items[i].archetype;
-        const uint32_t level =
-            system->levels != NULL ? quern__relation_level(system->levels, archetype) : 0;
-        if (archetype->chunk_count == 0) continue;
-        if (is_called_by_depth(system, archetype))
-            count += quern__archetype_row_count(archetype);
-        else if (!is_seen[level])
-            count++;
-        is_seen[level] = true;
-    }
-    return count;
-}
-
-static quern__load system_load(const quern__facts *facts, const quern__system *system)
-{
-    if (!system->is_enabled) return (quern__load){0};
-    const uint64_t calls = calls_of(system);
-    uint64_t work =
-        facts->is_timed
-            ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
-            : calls;
-    const uint64_t sequential =
-        system->pass->kind == QUERN__PASS_CHUNKS ? sequential_calls(system)
-        : system->pass->kind == QUERN__PASS_EVENTS || system->pass->kind == QUERN__PASS_ORDERED ? calls > 0
-                                                                                                : calls;
-    return (quern__load){.work = work, .path = calls > 0 ? (work * sequential + calls - 1) / calls : work};
-}
-
-/* Computes the load of a pass. Calls on a chunk are sequential within a lane; lanes may run in parallel. */
-static quern__load pass_load(const quern__facts *facts, const quern__pass *pass)
-{
-    quern__load load = {0};
-    for (uint32_t lane = 0; lane < pass->lane_count; lane++) {
-        uint64_t path = 0;
-        for (uint32_t i = 0; i < pass->systems.count; i++) {
-            if (pass->systems.items[i]->lane != lane) continue;
-            quern__load system = system_load(facts, pass->systems.items[i]);
-            load.work += system.work;
-            path += system.path;
+    write_reactions(printer, facts);
+    const char *heading = "order by registration alone\n";
+    const quern__plan *plan = &facts->schedule->plan;
+    for (uint32_t later = 1; later < plan->order.count; later++) {
+        const quern__system *second = plan->order.items[later];
+        quern__facts_load_orders(facts, second);
+        for (uint32_t earlier = second->group_first; earlier < later; earlier++) {
+            const quern__system *first = plan->order.items[earlier];
+            if (!quern__facts_has_accidental_order(facts, first, second)) continue;
+            quern__print(printer, "%s", heading);
+            heading = "";
+            write_quoted(printer, "  ", first->name);
+            write_quoted(printer, " before ", second->name);
+            quern__print(printer, ": ");
+            write_cause(printer, first, second, quern__conflict_between(first, second));
+            quern__print(printer, "\n");
         }
-        if (path > load.path) load.path = path;
     }
-    return load;
+    quern__print(printer, "frame: ");
+    write_load(printer, facts, facts->load);
+    quern__print(printer, "\n");
 }
 
-static void count_rows(quern__pass_facts *pass_facts)
+/* --------------------------------------------------------------------------------------------- JSON */
+
+/* Writes the schedule as one JSON object; docs/passes.md explains its keys. */
+
+enum { FORMAT_VERSION = 1 };
+
+static void put_load(quern__json *out, const char *key, quern__load load)
 {
-    const quern__pass *pass = pass_facts->pass;
-    for (uint32_t i = 0; i < pass->tables.count; i++) {
-        const quern__pass_table *table = &pass->tables.items[i];
-        bool is_used = false;
-        for (uint32_t k = table->first_call; k < table->end_call; k++)
-            is_used |= pass->calls.items[k].system->is_enabled;
-        if (!is_used) continue;
-        pass_facts->archetype_count++;
-        pass_facts->chunk_count += table->archetype->chunk_count;
-        pass_facts->entity_count += quern__archetype_row_count(table->archetype);
+    quern__json_open(out, key, '{');
+    quern__json_integer(out, "work", load.work);
+    quern__json_integer(out, "critical_path", load.path);
+    if (load.path == 0)
+        quern__json_null(out, "parallelism");
+    else {
+        quern__json_decimal(out, "parallelism", (load.work * 1000 + load.path / 2) / load.path, 3);
+    }
+    quern__json_close(out, '}');
+}
+
+/* ------------------------------------------------------------------------------------------ causes */
+
+static void put_cause(quern__json *out, const quern_schedule *schedule, quern__conflict conflict)
+{
+    static const char *const words[] = {
+        [QUERN__NO_CONFLICT] = "exclusive",         [QUERN__CONFLICT_ORDER] = "before_after",
+        [QUERN__CONFLICT_COMPONENT] = "component",  [QUERN__CONFLICT_LEVEL] = "level",
+        [QUERN__CONFLICT_LOOKUP] = "lookup",        [QUERN__CONFLICT_RESOURCE] = "resource",
+        [QUERN__CONFLICT_DECLARED] = "before_after"};
+    const quern__type *type = conflict_type(schedule, conflict);
+    quern__json_text(out, "cause", words[conflict.kind]);
+    if (type != NULL)
+        quern__json_text(out, "name", type->name);
+    else
+        quern__json_null(out, "name");
+}
+
+static void put_component(quern__json *out, const quern__system *system, const char *key, uint32_t index)
+{
+    if (index == QUERN__FILTER_NONE)
+        quern__json_null(out, key);
+    else
+        quern__json_text(out, key,
+                         quern__components_type(&system->plan->world->storage.components, index)->name);
+}
+
+static void put_alone(quern__json *out, const quern__pass *pass)
+{
+    static const char *const words[] = {
+        [QUERN__ALONE_EXCLUSIVE] = "exclusive", [QUERN__ALONE_MAIN_THREAD] = "main_thread",
+        [QUERN__ALONE_RESOURCE] = "resource",   [QUERN__ALONE_SERIAL] = "serial",
+        [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
+        [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_QUERY] = "query",
+        [QUERN__ALONE_EVENTS] = "events",       [QUERN__ALONE_ORDER] = "order"};
+    uint32_t index;
+    quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
+    if (alone == QUERN__NOT_ALONE) {
+        quern__json_null(out, "alone");
+        return;
+    }
+    quern__json_open(out, "alone", '{');
+    quern__json_text(out, "reason", words[alone]);
+    if (alone == QUERN__ALONE_RESOURCE)
+        quern__json_text(out, "name", pass->plan->world->resources.list.items[index].type.name);
+    else if (alone == QUERN__ALONE_LOOKUP || alone == QUERN__ALONE_QUERY)
+        put_component(out, pass->systems.items[0], "name", index);
+    else
+        quern__json_null(out, "name");
+    quern__json_close(out, '}');
+}
+
+static void put_edge(quern__json *out, const quern__facts *facts, const quern__segment_facts *segment,
+                     const quern__system *earlier, const quern__system *later)
+{
+    static const char *const routes[] = {
+        [QUERN__ROUTE_PASS] = "pass", [QUERN__ROUTE_GRAPH] = "graph", [QUERN__ROUTE_IMPLIED] = "implied"};
+    quern__causes causes;
+    quern__facts_causes(earlier, later, &causes);
+    if (causes.count == 0) return;
+    quern__json_open(out, NULL, '{');
+    quern__json_text(out, "before", earlier->name);
+    quern__json_text(out, "after", later->name);
+    quern__json_open(out, "causes", '[');
+    for (uint32_t i = 0; i < causes.count; i++) {
+        quern__json_open(out, NULL, '{');
+        put_cause(out, facts->schedule, causes.items[i]);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+    quern__json_bool(out, "chunk_local",
+                     quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind));
+    quern__json_text(out, "kept_by", routes[quern__facts_route(facts, segment, earlier, later)]);
+    quern__json_bool(out, "by_registration_alone",
+                     quern__facts_has_accidental_order(facts, earlier, later));
+    quern__json_close(out, '}');
+}
+
+/* Writes the edges from the earlier systems of a segment to one of its systems. */
+static void put_edges_to(quern__json *out, const quern__facts *facts, uint32_t segment_index,
+                         const quern__system *later, bool direct_only)
+{
+    const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
+    const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
+    quern__system *const *order = facts->schedule->plan.order.items;
+    quern__facts_load_orders(facts, later);
+    for (uint32_t i = segment->first; i < later->position; i++) {
+        if (!quern__bitset_has(facts->kept_orders.items, i)) continue;
+        if (direct_only &&
+            quern__facts_route(facts, segment_facts, order[i], later) == QUERN__ROUTE_IMPLIED)
+            continue;
+        put_edge(out, facts, segment_facts, order[i], later);
     }
 }
 
-static void gather_segment(quern__facts *facts, uint32_t index, bool with_loads)
+/* ----------------------------------------------------------------------------------------- systems */
+
+static const char *const access_words[] = {[QUERN_ACCESS_NONE] = "none",
+                                           [QUERN_ACCESS_READ] = "read",
+                                           [QUERN_ACCESS_WRITE] = "write",
+                                           [QUERN_ACCESS_WRITE_CONCURRENT] = "write_concurrent"};
+
+static void put_lookup_names(quern__json *out, const char *key, const quern__system *system, bool writes)
 {
-    quern__segment_facts *segment = &facts->segments.items[index];
+    const quern__lookups *lookups = &system->access.lookups;
+    quern__json_open(out, key, '[');
+    for (uint32_t i = 0; i < lookups->count; i++)
+        if (lookups->list[i].writes == writes) put_component(out, system, NULL, lookups->list[i].index);
+    quern__json_close(out, ']');
+}
+
+static void put_terms(quern__json *out, const quern_world *world, const quern__query *query)
+{
+    static const char *const matches[] = {[QUERN_MATCH_ALL] = "all",
+                                          [QUERN_MATCH_NONE] = "none",
+                                          [QUERN_MATCH_OPTIONAL] = "optional",
+                                          [QUERN_MATCH_ANY] = "any"};
+    static const char *const enabled_words[] = {
+        [QUERN_TERM_ENABLED] = "yes", [QUERN_TERM_DISABLED] = "no", [QUERN_TERM_EITHER] = "either"};
+    static const char *const paths[] = {
+        [QUERN_PATH_ROW] = "row", [QUERN_PATH_TARGET] = "target", [QUERN_PATH_NEAREST] = "nearest"};
+    const quern__components *components = &world->storage.components;
+    quern__json_open(out, "terms", '[');
+    for (uint32_t k = 0; k < query->term_count; k++) {
+        const quern_term *term = &query->terms[k];
+        quern__json_open(out, NULL, '{');
+        quern__json_text(out, "component", quern_component_name(world, term->component));
+        quern__json_text(out, "match", matches[term->match]);
+        quern__json_text(out, "access", access_words[term->access]);
+        quern__json_bool(out, "changed", term->changed);
+        quern__json_bool(out, "old", term->old);
+        quern__json_bool(out, "changed_by_row", (query->row_filters >> k & 1) != 0);
+        quern__json_text(out, "enabled", enabled_words[term->enabled]);
+        quern__json_bool(out, "by_target", term->by_target);
+        quern__json_text(out, "path", paths[term->path]);
+        if (term->path == QUERN_PATH_ROW)
+            quern__json_null(out, "relation");
+        else
+            quern__json_text(out, "relation",
+                             quern__components_type(components, quern__term_index(term))->name);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+}
+
+static void put_order(quern__json *out, const quern_world *world, const quern__query *query)
+{
+    if (query->order == NULL) {
+        quern__json_null(out, "order_by");
+        return;
+    }
+    const quern_order def = quern__order_get_def(query);
+    const quern_order_stats stats = quern__order_get_stats(query);
+    quern__json_open(out, "order_by", '{');
+    quern__json_text(out, "component", quern_component_name(world, def.component));
+    if (def.field != NULL)
+        quern__json_text(out, "field", def.field);
+    else
+        quern__json_null(out, "field");
+    quern__json_bool(out, "comparison", def.compare != NULL);
+    quern__json_bool(out, "descending", def.descending);
+    quern__json_integer(out, "rows", stats.row_count);
+    quern__json_integer(out, "sorted_rows", stats.sorted_row_count);
+    quern__json_integer(out, "sorts", stats.sort_count);
+    quern__json_integer(out, "sorts_of_all", stats.all_sorted_count);
+    quern__json_close(out, '}');
+}
+
+static void put_indexes(quern__json *out, const quern__system *system)
+{
+    const quern_world *world = system->plan->world;
+    quern__json_open(out, "indexes", '[');
+    for (uint32_t i = 0; i < system->index_count; i++) {
+        quern_index_def def;
+        quern_index_stats stats;
+        (void)quern_index_get_def(system->indexes[i], &def);
+        (void)quern_index_get_stats(system->indexes[i], &stats);
+        quern__json_open(out, NULL, '{');
+        if (def.name != NULL)
+            quern__json_text(out, "name", def.name);
+        else
+            quern__json_null(out, "name");
+        quern__json_text(out, "component", quern_component_name(world, def.component));
+        if (def.field != NULL)
+            quern__json_text(out, "field", def.field);
+        else
+            quern__json_null(out, "field");
+        quern__json_bool(out, "unique", def.is_unique);
+        quern__json_integer(out, "entities", stats.entity_count);
+        quern__json_integer(out, "values", stats.value_count);
+        quern__json_integer(out, "bytes", stats.bytes);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+}
+
+static void put_access(quern__json *out, const quern__system *system)
+{
+    const quern_world *world = system->plan->world;
+    put_terms(out, world, &system->query);
+    put_order(out, world, &system->query);
+    put_indexes(out, system);
+    quern__json_open(out, "queries", '[');
+    for (uint32_t i = 0; i < system->query_count; i++) {
+        const quern__query *query = &system->queries[i];
+        quern__json_open(out, NULL, '{');
+        if (query->name != NULL)
+            quern__json_text(out, "name", query->name);
+        else
+            quern__json_null(out, "name");
+        quern__json_bool(out, "whole_chunks", query->whole_chunks);
+        put_terms(out, world, query);
+        put_order(out, world, query);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+    put_lookup_names(out, "lookups", system, false);
+    put_lookup_names(out, "write_lookups", system, true);
+    const quern__lookups *lookups = &system->access.lookups;
+    quern__json_open(out, "lookup_limits", '[');
+    for (uint32_t n = 0; n < lookups->count; n++) {
+        const quern__lookup *lookup = &lookups->list[n];
+        if (!quern__bitset_has(lookups->limited, lookup->index)) continue;
+        quern__json_open(out, NULL, '{');
+        put_component(out, system, "component", lookup->index);
+        put_component(out, system, "with", lookup->limit.with);
+        put_component(out, system, "without", lookup->limit.without);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+    quern__json_open(out, "resources", '[');
+    for (uint32_t i = 0; i < system->access.resource_count; i++) {
+        const quern__resource_use *use = &system->access.resources[i];
+        quern__json_open(out, NULL, '{');
+        quern__json_text(out, "resource", world->resources.list.items[use->index].type.name);
+        quern__json_text(out, "access", access_words[use->access]);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+}
+
+static void put_levels(quern__json *out, const quern__plan *plan, const quern__relation *relation)
+{
+    if (relation != NULL)
+        quern__json_text(out, "levels", quern__relation_name(&plan->world->storage, relation));
+    else
+        quern__json_null(out, "levels");
+}
+
+static void put_reaction(quern__json *out, const quern__system *system)
+{
+    if (system->reaction == NULL) {
+        quern__json_null(out, "reacts_to");
+        return;
+    }
+    quern__json_open(out, "reacts_to", '[');
+    for (uint32_t i = 0; i < REACTION_WORDS; i++)
+        if ((system->reacts_to & reaction_names[i].kind) != 0)
+            quern__json_text(out, NULL, reaction_names[i].word);
+    quern__json_close(out, ']');
+}
+
+/* Writes the members of a system that need no facts. */
+static void put_system_members(quern__json *out, const quern__system *system)
+{
+    quern__json_text(out, "name", system->name);
+    put_reaction(out, system);
+    quern__json_integer(out, "lane", system->lane + 1);
+    quern__json_bool(out, "enabled", system->is_enabled);
+    quern__json_bool(out, "serial", quern__system_has_flag(system, QUERN_SYSTEM_SERIAL));
+    quern__json_bool(out, "whole_chunks", system->query.whole_chunks);
+    quern__json_bool(out, "main_thread", quern__system_has_flag(system, QUERN_SYSTEM_MAIN_THREAD));
+    quern__json_bool(out, "exclusive", quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE));
+    put_levels(out, system->plan, system->levels);
+    quern__json_bool(out, "condition", system->condition != NULL);
+    quern__json_open(out, "if_changed", '[');
+    for (uint32_t k = 0; k < system->access.resource_count; k++)
+        if (system->access.resources[k].is_watched)
+            quern__json_text(
+                out, NULL,
+                system->plan->world->resources.list.items[system->access.resources[k].index].type.name);
+    quern__json_close(out, ']');
+    quern__json_decimal(out, "interval_seconds", seconds_to_ns(system->interval_seconds), 9);
+    quern__json_integer(out, "every", system->every);
+    quern__json_integer(out, "turn", system->turn);
+    quern__json_open(out, "sets", '[');
+    for (uint32_t k = 0; k < system->set_names.count; k++)
+        quern__json_text(out, NULL, system->set_names.items[k].text);
+    quern__json_close(out, ']');
+    quern__json_bool(out, "begin", system->begin != NULL);
+    quern__json_bool(out, "end", system->end != NULL);
+    quern__json_integer(out, "partial_bytes", system->partial_bytes);
+    quern__json_integer(out, "archetypes", system->query.matches.count);
+    quern__json_integer(out, "chunks", quern__facts_chunk_count(system));
+    put_access(out, system);
+    const quern__event_use *use = &system->events;
+    quern__json_open(out, "emits", '[');
+    for (uint32_t k = 0; k < use->emits.count; k++)
+        quern__json_text(out, NULL, use->emits.items[k]->type.name);
+    quern__json_close(out, ']');
+    quern__json_open(out, "reads_events", '[');
+    for (uint32_t k = 0; k < use->readers.count; k++)
+        if (use->readers.items[k] != use->items)
+            quern__json_text(out, NULL, use->readers.items[k]->channel->type.name);
+    quern__json_close(out, ']');
+    if (use->items != NULL)
+        quern__json_text(out, "items", use->items->channel->type.name);
+    else
+        quern__json_null(out, "items");
+}
+
+static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
+                       const quern__system *system)
+{
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
+    quern__json_open(out, NULL, '{');
+    put_system_members(out, system);
+    quern__json_open(out, "not_in", '[');
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
-        quern__pass_facts *pass = &facts->passes.items[i];
-        list_waits(facts, &facts->schedule->plan.segments.items[index], segment->first_pass, i);
-        if (!with_loads) continue;
-        count_rows(pass);
-        pass->load = pass_load(facts, pass->pass);
-        uint64_t path = 0;
-        for (uint32_t k = pass->first_wait; k < pass->end_wait; k++) {
-            const quern__pass_facts *before = &facts->passes.items[facts->waits.items[k]];
-            if (before->load.path > path) path = before->load.path;
+        quern__apart_reason apart;
+        if (quern__facts_find_apart_reason(&facts->schedule->plan.segments.items[segment_index], system,
+                                           facts->passes.items[i].pass, &apart)) {
+            static const char *const words[] = {[QUERN__APART_CONFLICT] = "conflict",
+                                                [QUERN__APART_ORDER] = "order",
+                                                [QUERN__APART_LEVELS] = "levels",
+                                                [QUERN__APART_CHOICE] = "choice"};
+            quern__json_open(out, NULL, '{');
+            quern__json_integer(out, "pass", i + 1);
+            quern__json_text(out, "reason", words[apart.kind]);
+            if (apart.other != NULL) {
+                quern__json_text(out, "system", apart.other->name);
+                put_cause(out, facts->schedule, apart.conflict);
+            }
+            quern__json_close(out, '}');
         }
-        pass->load.path += path;
-        segment->load.work += pass->load.work;
-        if (pass->load.path > segment->load.path) segment->load.path = pass->load.path;
     }
-    facts->load.work += segment->load.work;
-    facts->load.path += segment->load.path;
+    quern__json_close(out, ']');
+    quern__json_close(out, '}');
 }
 
-static bool reserve(quern__facts *facts)
+/* ------------------------------------------------------------------------------ passes and segments */
+
+static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segment_index, uint32_t number,
+                     bool with_edges)
+{
+    static const char *const kinds[] = {[QUERN__PASS_CHUNKS] = "chunks",
+                                        [QUERN__PASS_SERIAL] = "serial",
+                                        [QUERN__PASS_EVENTS] = "events",
+                                        [QUERN__PASS_ORDERED] = "ordered",
+                                        [QUERN__PASS_ONCE] = "once"};
+    const quern__pass_facts *pass_facts = &facts->passes.items[number];
+    const quern__pass *pass = pass_facts->pass;
+    quern__json_open(out, NULL, '{');
+    quern__json_integer(out, "pass", number + 1);
+    quern__json_text(out, "kind", kinds[pass->kind]);
+    put_alone(out, pass);
+    quern__json_integer(out, "lanes", pass->lane_count);
+    put_levels(out, pass->plan, pass->levels);
+    quern__json_integer(out, "archetypes", pass_facts->archetype_count);
+    quern__json_integer(out, "chunks", pass_facts->chunk_count);
+    quern__json_integer(out, "entities", pass_facts->entity_count);
+    quern__json_open(out, "waits_for", '[');
+    for (uint32_t i = pass_facts->first_wait; i < pass_facts->end_wait; i++)
+        quern__json_integer(out, NULL, facts->waits.items[i] + 1);
+    quern__json_close(out, ']');
+    quern__json_open(out, "systems", '[');
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        if (with_edges) {
+            put_system(out, facts, segment_index, system);
+            continue;
+        }
+        quern__json_open(out, NULL, '{');
+        quern__json_text(out, "name", system->name);
+        quern__json_bool(out, "enabled", system->is_enabled);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+    quern__json_close(out, '}');
+}
+
+static void put_segment(quern__json *out, const quern__facts *facts, uint32_t index, bool with_edges)
+{
+    static const char *const kinds[] = {[QUERN__SEGMENT_RUN] = "run",
+                                        [QUERN__SEGMENT_EXCLUSIVE] = "exclusive",
+                                        [QUERN__SEGMENT_SYNC] = "sync"};
+    const quern__segment *segment = &facts->schedule->plan.segments.items[index];
+    const quern__segment_facts *segment_facts = &facts->segments.items[index];
+    quern__json_open(out, NULL, '{');
+    quern__json_text(out, "kind", kinds[segment->kind]);
+    if (segment->kind != QUERN__SEGMENT_SYNC) {
+        put_load(out, "load", segment_facts->load);
+        quern__json_open(out, "passes", '[');
+        for (uint32_t i = 0; i < segment->passes.count; i++)
+            put_pass(out, facts, index, quern__facts_number(segment_facts, segment->passes.items[i]),
+                     with_edges);
+        quern__json_close(out, ']');
+        if (with_edges) {
+            quern__json_open(out, "edges", '[');
+            for (uint32_t i = segment->first; i < segment->end; i++)
+                put_edges_to(out, facts, index, facts->schedule->plan.order.items[i], false);
+            quern__json_close(out, ']');
+        }
+    } else if (segment->sync_before != UINT32_MAX) {
+        quern__system *const *order = facts->schedule->plan.order.items;
+        const quern__system *system = order[segment->sync_before];
+        quern__json_text(out, "system", system->name);
+        quern__json_text(out, "after_commands_of", order[system->sync_after - 1]->name);
+    }
+    quern__json_close(out, '}');
+}
+
+/* --------------------------------------------------------------------------------------------- all */
+
+/* Writes the segments of a round of reactions, or null without reactions. */
+static void put_reactions(quern__json *out, const quern__facts *facts, bool with_edges)
+{
+    const quern__plan *plan = &facts->schedule->plan;
+    if (plan->reaction_count == 0) {
+        quern__json_null(out, "reactions");
+        return;
+    }
+    quern__json_open(out, "reactions", '{');
+    quern__json_integer(out, "max_rounds", plan->max_reaction_rounds);
+    quern__json_open(out, "segments", '[');
+    for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count; i++)
+        put_segment(out, facts, i, with_edges);
+    quern__json_close(out, ']');
+    quern__json_close(out, '}');
+}
+
+static void put_accidental_orders(quern__json *out, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
-    const uint32_t words = QUERN__BITSET_WORDS(schedule->plan.order.count);
-    uint32_t pass_count = 0, wait_count = 0;
-    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
-        const quern__segment *segment = &schedule->plan.segments.items[i];
-        pass_count += segment->passes.count;
-        for (uint32_t k = 0; k < segment->passes.count; k++)
-            wait_count += segment->passes.items[k]->waits_for.count;
+    quern__json_open(out, "by_registration_alone", '[');
+    for (uint32_t later = 1; later < schedule->plan.order.count; later++) {
+        const quern__system *second = schedule->plan.order.items[later];
+        quern__facts_load_orders(facts, second);
+        for (uint32_t earlier = second->group_first; earlier < later; earlier++) {
+            const quern__system *first = schedule->plan.order.items[earlier];
+            if (!quern__facts_has_accidental_order(facts, first, second)) continue;
+            quern__json_open(out, NULL, '{');
+            quern__json_text(out, "before", first->name);
+            quern__json_text(out, "after", second->name);
+            put_cause(out, schedule, quern__conflict_between(first, second));
+            quern__json_close(out, '}');
+        }
     }
-    return quern__array_reserve(allocator, &facts->segments, schedule->plan.segments.count) &&
-           quern__array_reserve(allocator, &facts->passes, pass_count) &&
-           quern__array_reserve(allocator, &facts->waits, wait_count) &&
-           quern__array_reserve(allocator, &facts->kept_orders, words) &&
-           quern__array_reserve(allocator, &facts->declared_before, words);
+    quern__json_close(out, ']');
 }
 
-static void facts_release(quern__facts *facts)
+/* with_edges: false for QUERN_DESCRIBE_PASSES. */
+static void describe_json(quern__printer *printer, const quern__facts *facts, bool with_edges)
 {
-    const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
-    quern__array_release(allocator, &facts->segments);
-    quern__array_release(allocator, &facts->passes);
-    quern__array_release(allocator, &facts->waits);
-    quern__array_release(allocator, &facts->kept_orders);
-    quern__array_release(allocator, &facts->declared_before);
+    const quern_schedule *schedule = facts->schedule;
+    quern__json out = {.printer = printer};
+    quern__json_open(&out, NULL, '{');
+    quern__json_integer(&out, "version", FORMAT_VERSION);
+    if (schedule->name != NULL)
+        quern__json_text(&out, "name", schedule->name);
+    else
+        quern__json_null(&out, "name");
+    quern__json_bool(&out, "fuse", schedule->plan.fuses_systems);
+    quern__json_integer(&out, "shuffle_seed", schedule->plan.shuffle_seed);
+    quern__json_text(&out, "unit", facts->is_timed ? "ns" : "calls");
+    put_load(&out, "load", facts->load);
+    quern__json_open(&out, "phases", '[');
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        const quern__phase *phase = &schedule->plan.phases[i];
+        quern__json_open(&out, NULL, '{');
+        quern__json_text(&out, "name", phase->name);
+        if (phase->step_seconds > 0) {
+            quern__json_open(&out, "fixed_step", '{');
+            quern__json_decimal(&out, "seconds", seconds_to_ns(phase->step_seconds), 9);
+            quern__json_integer(&out, "max_count", phase->max_step_count);
+            quern__json_close(&out, '}');
+        } else
+            quern__json_null(&out, "fixed_step");
+        quern__json_open(&out, "segments", '[');
+        for (uint32_t k = phase->first_segment; k < phase->end_segment; k++)
+            put_segment(&out, facts, k, with_edges);
+        quern__json_close(&out, ']');
+        quern__json_close(&out, '}');
+    }
+    quern__json_close(&out, ']');
+    put_reactions(&out, facts, with_edges);
+    if (with_edges) put_accidental_orders(&out, facts);
+    quern__json_close(&out, '}');
 }
 
-/* Gathers the facts about a compiled schedule; with_loads: also counts of rows, and loads. Fails with OUT_OF_MEMORY;
- * then there is nothing to release. */
-static quern_result facts_gather(quern__facts *facts, const quern_schedule *schedule, const char *function,
-                                 bool with_loads)
-{
-    *facts = (quern__facts){.schedule = schedule,
-                            .is_timed = schedule->measures_times && schedule->frame_index > 0};
-    if (!reserve(facts)) {
-        facts_release(facts);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to describe %u systems", function,
-                           schedule->plan.order.count);
-    }
-    gather_passes(facts);
-    for (uint32_t i = 0; i < facts->segments.count; i++)
-        gather_segment(facts, i, with_loads);
-    if (facts->is_timed) {
-        facts->load.work += schedule->stats.sync_ns;
-        facts->load.path += schedule->stats.sync_ns;
-    }
-    return QUERN_OK;
-}
+/* -------------------------------------------------------------------------------------------- calls */
 
 quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                      quern_sink sink)
@@ -336,15 +1029,15 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
     result = quern__schedule_compile(schedule, __func__);
     if (result != QUERN_OK) return result;
     quern__facts facts;
-    result = facts_gather(&facts, schedule, __func__, true);
+    result = quern__facts_gather(&facts, schedule, __func__, true);
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
     if (format == QUERN_DESCRIBE_TEXT)
-        quern__describe_text(&printer, &facts);
+        describe_text(&printer, &facts);
     else
-        quern__describe_json(&printer, &facts, format == QUERN_DESCRIBE_JSON);
-    facts_release(&facts);
+        describe_json(&printer, &facts, format == QUERN_DESCRIBE_JSON);
+    quern__facts_release(&facts);
     return quern__printer_close(&printer, __func__);
 }
 
@@ -369,7 +1062,10 @@ quern_result quern_schedule_describe_system(quern_schedule *schedule, quern_syst
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    quern__describe_system(&printer, found);
+    quern__json out = {.printer = &printer, .line_depth = UINT32_MAX};
+    quern__json_open(&out, NULL, '{');
+    put_system_members(&out, found);
+    quern__json_close(&out, '}');
     return quern__printer_close(&printer, __func__);
 }
 
@@ -382,223 +1078,20 @@ quern_result quern_schedule_describe_edges(quern_schedule *schedule, quern_syste
     if (result == QUERN_OK) result = find_compiled(schedule, system, &later, __func__);
     if (result != QUERN_OK) return result;
     quern__facts facts;
-    result = facts_gather(&facts, schedule, __func__, false);
+    result = quern__facts_gather(&facts, schedule, __func__, false);
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    quern__describe_edges(&printer, &facts, later, direct_only);
-    facts_release(&facts);
+    const quern__plan *plan = &facts.schedule->plan;
+    quern__json out = {.printer = &printer, .line_depth = UINT32_MAX};
+    uint32_t i = 0;
+    quern__json_open(&out, NULL, '[');
+    while (i < plan->segments.count && (plan->segments.items[i].kind == QUERN__SEGMENT_SYNC ||
+                                        later->position < plan->segments.items[i].first ||
+                                        later->position >= plan->segments.items[i].end))
+        i++;
+    if (i < plan->segments.count) put_edges_to(&out, &facts, i, later, direct_only);
+    quern__json_close(&out, ']');
+    quern__facts_release(&facts);
     return quern__printer_close(&printer, __func__);
-}
-
-static bool is_exclusive(const quern__system *system)
-{
-    return quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE);
-}
-
-/* ------------------------------------------------------------------------------------------ order */
-
-void quern__facts_load_orders(const quern__facts *facts, const quern__system *later)
-{
-    const quern__plan *plan = &facts->schedule->plan;
-    const uint32_t words = later->position / 64 + 1;
-    uint64_t *kept = facts->kept_orders.items;
-    memset(kept, 0, words * sizeof *kept);
-    memset(facts->declared_before.items, 0, words * sizeof *kept);
-    quern__pair_set_get(&plan->conflicts.all, later->position, kept);
-    for (uint32_t i = later->group_first; i < later->position; i++)
-        if (is_exclusive(later) || is_exclusive(plan->order.items[i])) quern__bitset_add(kept, i);
-    /* Adds all systems that must run before the system by declared order. Rules lead to earlier
-     * positions, so the rules of a system are followed after those of all systems behind it. */
-    uint32_t rule = plan->rules.count;
-    quern__bitset_add(facts->declared_before.items, later->position);
-    for (uint32_t position = later->position + 1; position-- > later->group_first;) {
-        if (!quern__bitset_has(facts->declared_before.items, position)) continue;
-        while (rule > 0 && plan->rules.items[rule - 1].second > position)
-            rule--;
-        for (; rule > 0 && plan->rules.items[rule - 1].second == position; rule--)
-            quern__bitset_add(facts->declared_before.items, plan->rules.items[rule - 1].first);
-    }
-}
-
-bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__system *earlier,
-                                       const quern__system *later)
-{
-    return earlier->phase == later->phase &&
-           quern__bitset_has(facts->kept_orders.items, earlier->position) &&
-           !quern__bitset_has(facts->declared_before.items, earlier->position);
-}
-
-/* ------------------------------------------------------------------------------------------ causes */
-
-/* Components over which two systems conflict. */
-typedef struct conflict_sets {
-    uint64_t terms[QUERN__COMPONENT_WORDS];
-    uint64_t levels[QUERN__COMPONENT_WORDS];
-    uint64_t lookups[QUERN__COMPONENT_WORDS];
-} conflict_sets;
-
-/* Adds the conflicts that exist because `a` matches the archetype. */
-static void add_conflicts(conflict_sets *found, const quern__access *a, const quern__access *b,
-                          bool a_is_first, const quern__archetype *archetype, bool b_matches)
-{
-    for (uint32_t i = 0; i < archetype->component_count; i++) {
-        uint16_t index = archetype->component_indices[i];
-        bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
-        bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
-        const quern__conflict_kind kind = quern__access_lookup_conflict(a, b, index, a_is_first, archetype);
-        if (kind == QUERN__CONFLICT_LOOKUP) quern__bitset_add(found->lookups, index);
-        if (kind == QUERN__CONFLICT_LEVEL) quern__bitset_add(found->levels, index);
-        if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
-    }
-}
-
-/* Adds the conflicts on all archetypes that `a` matches. The matches of both systems are sorted by archetype. */
-static void add_conflicts_on_matches(conflict_sets *found, const quern__system *a, const quern__system *b)
-{
-    uint32_t other = 0;
-    for (uint32_t i = 0; i < a->query.matches.count; i++) {
-        const quern__archetype *archetype = a->query.matches.items[i].archetype;
-        while (other < b->query.matches.count &&
-               b->query.matches.items[other].archetype->index < archetype->index)
-            other++;
-        bool b_matches =
-            other < b->query.matches.count && b->query.matches.items[other].archetype == archetype;
-        add_conflicts(found, &a->access, &b->access, a->position < b->position, archetype, b_matches);
-    }
-}
-
-/* Adds a cause unless it is the first one, which is the schedule's own conflict and is listed already. */
-static void add_cause(quern__causes *causes, quern__conflict_kind kind, uint32_t index)
-{
-    if (causes->items[0].kind == kind && causes->items[0].index == index) return;
-    causes->items[causes->count++] = (quern__conflict){.kind = (uint8_t)kind, .index = (uint16_t)index};
-}
-
-static void add_components(quern__causes *causes, quern__conflict_kind kind, const uint64_t *words)
-{
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1)
-            add_cause(causes, kind, word * 64 + quern__lowest_bit_64(bits));
-}
-
-void quern__facts_causes(const quern__system *earlier, const quern__system *later,
-                         quern__causes *out_causes)
-{
-    out_causes->count = 0;
-    out_causes->items[0] = quern__conflict_between(earlier, later);
-    if (out_causes->items[0].kind == QUERN__NO_CONFLICT) return;
-    out_causes->count = 1;
-    for (uint32_t i = 0; i < earlier->access.resource_count; i++) {
-        const quern__resource_use *use = &earlier->access.resources[i];
-        quern_access other = quern__access_to_resource(&later->access, use->index);
-        if (other > QUERN_ACCESS_READ || (other == QUERN_ACCESS_READ && use->access > QUERN_ACCESS_READ))
-            add_cause(out_causes, QUERN__CONFLICT_RESOURCE, use->index);
-    }
-    conflict_sets found = {0};
-    add_conflicts_on_matches(&found, earlier, later);
-    add_conflicts_on_matches(&found, later, earlier);
-    uint32_t index = quern__access_find_common_lookup(&earlier->access, &later->access, 0);
-    for (; index < QUERN_MAX_COMPONENTS;
-         index = quern__access_find_common_lookup(&earlier->access, &later->access, index + 1))
-        quern__bitset_add(found.lookups, index);
-    add_components(out_causes, QUERN__CONFLICT_LOOKUP, found.lookups);
-    add_components(out_causes, QUERN__CONFLICT_LEVEL, found.levels);
-    add_components(out_causes, QUERN__CONFLICT_COMPONENT, found.terms);
-}
-
-/* ------------------------------------------------------------------------------------------ passes */
-
-quern__route quern__facts_route(const quern__facts *facts, const quern__segment_facts *segment,
-                                const quern__system *earlier, const quern__system *later)
-{
-    if (earlier->pass == later->pass) return QUERN__ROUTE_PASS;
-    bool is_edge = waits_for(facts, quern__facts_number(segment, later->pass),
-                             quern__facts_number(segment, earlier->pass));
-    return is_edge ? QUERN__ROUTE_GRAPH : QUERN__ROUTE_IMPLIED;
-}
-
-/* ------------------------------------------------------------------------------------------- fusing */
-
-/* Finds the access that makes a system serial; ALONE_SERIAL if it was declared serial. */
-static quern__alone_reason alone_by_access(const quern__access *access, uint32_t *out_index)
-{
-    for (uint32_t i = 0; i < access->resource_count; i++) {
-        if (access->resources[i].access != QUERN_ACCESS_WRITE) continue;
-        *out_index = access->resources[i].index;
-        return QUERN__ALONE_RESOURCE;
-    }
-    for (uint32_t i = 0; i < access->lookups.count; i++) {
-        if (!access->lookups.list[i].writes) continue;
-        *out_index = access->lookups.list[i].index;
-        return QUERN__ALONE_LOOKUP;
-    }
-    for (uint32_t i = 0; i < QUERN__COMPONENT_WORDS; i++) {
-        if (access->query_writes[i] == 0) continue;
-        *out_index = 64 * i + quern__lowest_bit_64(access->query_writes[i]);
-        return QUERN__ALONE_QUERY;
-    }
-    return QUERN__ALONE_SERIAL;
-}
-
-quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t *out_index)
-{
-    const quern__system *system = pass->systems.items[0];
-    if (is_exclusive(system)) return QUERN__ALONE_EXCLUSIVE;
-    if (quern__system_has_flag(system, QUERN_SYSTEM_MAIN_THREAD)) return QUERN__ALONE_MAIN_THREAD;
-    if (quern__system_has_flag(system, QUERN_SYSTEM_SERIAL))
-        return alone_by_access(&system->access, out_index);
-    if (system->events.items != NULL) return QUERN__ALONE_EVENTS;
-    if (system->query.order != NULL) return QUERN__ALONE_ORDER;
-    if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
-    return pass->plan->fuses_systems ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
-}
-
-/* Finds why a system is not in a pass. The first conflict with a system of the pass (APART_CONFLICT) takes precedence
- * over the last one with an earlier system of a later pass (APART_ORDER). */
-static quern__apart_reason find_apart(const quern__segment *segment, const quern__system *system,
-                                      const quern__pass *pass)
-{
-    const quern__plan *plan = system->plan;
-    const quern__system *conflicting = NULL, *ordering = NULL;
-    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, system->position);
-    for (uint32_t i; quern__pair_walk_next(&walk, &i) && i >= segment->first;) {
-        const quern__system *other = plan->order.items[i];
-        if (other->pass == pass && quern__conflicts_have_global(plan, i, system->position))
-            conflicting = other;
-        else if (other->pass->index > pass->index && ordering == NULL)
-            ordering = other;
-    }
-    if (conflicting != NULL)
-        return (quern__apart_reason){QUERN__APART_CONFLICT, conflicting,
-                                     quern__conflict_between(conflicting, system)};
-    if (ordering != NULL)
-        return (quern__apart_reason){QUERN__APART_ORDER, ordering,
-                                     quern__conflict_between(ordering, system)};
-    return (quern__apart_reason){.kind = quern__fuse_levels_agree(pass, system) ? QUERN__APART_CHOICE
-                                                                                : QUERN__APART_LEVELS};
-}
-
-bool quern__facts_find_apart_reason(const quern__segment *segment, const quern__system *system,
-                                    const quern__pass *pass, quern__apart_reason *out_apart)
-{
-    uint32_t index;
-    if (pass == system->pass || pass->systems.items[0]->position > system->position) return false;
-    if (quern__facts_alone_reason(pass, &index) != QUERN__NOT_ALONE ||
-        quern__facts_alone_reason(system->pass, &index) != QUERN__NOT_ALONE)
-        return false;
-    bool is_first = system == system->pass->systems.items[0];
-    if (!is_first && system->plan->order.items[system->position - 1]->pass != pass) return false;
-    *out_apart = find_apart(segment, system, pass);
-    return true;
-}
-
-/* -------------------------------------------------------------------------------------------- loads */
-
-uint32_t quern__facts_chunk_count(const quern__system *system)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < system->query.matches.count; i++)
-        count += system->query.matches.items[i].archetype->chunk_count;
-    return count;
 }

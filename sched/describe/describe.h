@@ -12,8 +12,6 @@
 #include "sched/frame/schedule_internal.h"
 #include "sched/schedule/compile.h"
 
-/* ------------------------------------------------------------------------------------------ facts */
-
 /* The total work, and the longest chain of work that must run sequentially: work / path is the largest number of
  * threads that could be busy on average. Unit: nanoseconds or calls (facts.is_timed). */
 typedef struct quern__load {
@@ -53,6 +51,12 @@ static inline uint32_t quern__facts_number(const quern__segment_facts *segment, 
 {
     return segment->first_pass + pass->index;
 }
+
+/* Gathers the facts about a compiled schedule; with_loads: also counts of rows, and loads. Fails with OUT_OF_MEMORY;
+ * then there is nothing to release. */
+quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule, const char *function,
+                                 bool with_loads);
+void quern__facts_release(quern__facts *facts);
 
 /* Finds which earlier systems come before a system, and why: loads kept_orders and declared_before. */
 void quern__facts_load_orders(const quern__facts *facts, const quern__system *later);
@@ -127,37 +131,5 @@ bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__s
 
 /* Returns the number of chunks of the archetypes that a system matches. */
 uint32_t quern__facts_chunk_count(const quern__system *system);
-
-/* ----------------------------------------------------------------------------------------- writing */
-
-/* Writes `before`, then the name in single quotation marks. */
-void quern__write_quoted(quern__printer *printer, const char *before, const char *name);
-
-/* The names of the kinds of reactions. */
-enum { QUERN__REACTION_WORDS = 4 };
-typedef struct quern__reaction_name {
-    quern_reaction_kind kind;
-    const char *word;
-} quern__reaction_name;
-
-extern const quern__reaction_name quern__reaction_names[QUERN__REACTION_WORDS];
-
-/* Converts seconds to whole nanoseconds; at most 1e9 seconds. */
-uint64_t quern__seconds_to_ns(double seconds);
-
-/* Writes a cause such as "component 'position'". The systems must be those of the conflict, in their order. */
-void quern__write_cause(quern__printer *printer, const quern__system *earlier, const quern__system *later,
-                        quern__conflict conflict);
-
-/* Returns the type that causes a conflict, or NULL. */
-const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__conflict conflict);
-
-void quern__describe_text(quern__printer *printer, const quern__facts *facts);
-/* with_edges: false for QUERN_DESCRIBE_PASSES. */
-void quern__describe_json(quern__printer *printer, const quern__facts *facts, bool with_edges);
-void quern__describe_edges(quern__printer *printer, const quern__facts *facts, const quern__system *later,
-                           bool direct_only);
-/* Writes one system of a compiled schedule, without not_in. */
-void quern__describe_system(quern__printer *printer, const quern__system *system);
 
 #endif

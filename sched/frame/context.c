@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule_internal.h"
 
-#include "core/query/index_internal.h"
 #include "core/query/query_internal.h"
 #include "core/relations/relation_internal.h"
 

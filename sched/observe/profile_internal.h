@@ -399,10 +399,10 @@ typedef struct quern__profiler {
     uint32_t trace_number; /* number of the schedule in the trace */
     bool is_timing;        /* whether every call is timed in all frames */
     bool is_profiling;
-    bool is_on;       /* whether this frame needs more than the times of calls */
-    bool is_traced;   /* whether this frame is recorded in the trace */
-    bool is_learning; /* whether this frame updates shares and strides; see `learns` in profile_frame.c */
-    uint64_t observed_count;      /* frames in which is_on was true */
+    bool is_on;              /* whether this frame needs more than the times of calls */
+    bool is_traced;          /* whether this frame is recorded in the trace */
+    bool is_learning;        /* whether this frame updates shares and strides; see `learns` in profiler.c */
+    uint64_t observed_count; /* frames in which is_on was true */
     quern_frame_capture *capture; /* capture of this frame, or NULL */
     quern_jobs *jobs;             /* pool of the last observed frame, or NULL */
     uint64_t start_ns;
@@ -445,12 +445,6 @@ static inline quern__pass_profile *quern__profile_of_pass(const quern__profiler 
     return &profiler->passes[pass->number];
 }
 
-static inline quern__system_profile *quern__profile_of_system(const quern__profiler *profiler,
-                                                              const quern__system *system)
-{
-    return &profiler->systems.items[system->number];
-}
-
 /* Returns the index of a stage's task in the capture. */
 static inline uint32_t quern__profile_task_of(const quern__profiler *profiler,
                                               const quern__pass_stage *stage)
@@ -466,7 +460,7 @@ static inline bool quern__stage_is_serial(const quern__pass_stage *stage)
     return (kind != QUERN__PASS_CHUNKS && kind != QUERN__PASS_EVENTS) || stage->is_deep;
 }
 
-/* ------------------------------------------------------------------------- profile_frame.c: intervals */
+/* ------------------------------------------------------------------------------------------ intervals */
 
 typedef enum quern__interval_kind {
     QUERN__INTERVAL_FRAME,
@@ -492,75 +486,17 @@ typedef struct quern__interval {
     uint32_t count;                   /* JOBS: chunks; STAGE: commands */
 } quern__interval;
 
-/* Returns an interval that ends now. */
-static inline quern__interval quern__interval_end(quern__interval_kind kind, uint32_t worker_index,
-                                                  uint64_t begin_ns)
-{
-    return (quern__interval){.kind = kind,
-                             .worker_index = worker_index,
-                             .begin_ns = begin_ns,
-                             .took_ns = quern__clock_ns() - begin_ns};
-}
-
-/* Passes an interval to its readers. Called by the worker. */
-void quern__profile_record(quern__profiler *profiler, const quern__interval *interval);
-
-/* ---------------------------------------------------------------------------- profile_frame.c: frames */
-
-/* Resets the sums of earlier frames; quern__profile_reset also resets shares and strides. */
-void quern__profile_reset_totals(quern__profiler *profiler);
-void quern__profile_reset(quern__profiler *profiler);
-
-void quern__profile_begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame);
-void quern__profile_end_frame(quern__frame_observer *observer);
-uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const quern__system *system);
-
-/* ----------------------------------------------------------------------- profile_frame.c: jobs and calls */
-
-void quern__profile_begin_job(quern__frame_observer *observer, const quern__observed_job *job);
-quern__job_range quern__profile_next_range(quern__frame_observer *observer, const quern__observed_job *job,
-                                           uint32_t begin, uint32_t end);
-void quern__profile_end_job(quern__frame_observer *observer, const quern__observed_job *job);
-void quern__profile_begin_calls(quern__frame_observer *observer, uint32_t worker_index);
-void quern__profile_end_call(quern__frame_observer *observer, const quern__observed_call *call);
-
 /* Returns the duration of a clock read. Any thread. */
 uint64_t quern__clock_cost_ns(void);
-
-/* Returns the sample stride for a pass if its chunks took busy_ns together. */
-uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const quern__pass *pass,
-                                      uint64_t busy_ns);
-
-/* ---------------------------------------------------------- profiler.c: segments and sync points */
 
 /* Writes the name of the pass: "move", or "move + 6" if six other systems share it. The text fits for all
  * names. */
 void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t bytes);
 
-/* -------------------------------------------------------- capture.c: captured frames */
-
 void quern__capture_begin_segment(const quern__profiler *profiler, const quern__segment *segment);
 
 /* Stores an interval of the frame in the frame's capture. Any worker. */
 void quern__capture_add(const quern__profiler *profiler, const quern__interval *interval);
-
-/* ----------------------------------------------------------------------------------- between the files */
-
-/* Returns one of the QUERN__TIME_ values of a system on a worker. */
-static inline uint64_t *quern__profile_time_of(const quern__profiler *profiler, uint32_t worker_index,
-                                               uint32_t system_index, uint32_t what)
-{
-    return &profiler->times_ns[(size_t)worker_index * profiler->time_stride +
-                               (size_t)system_index * QUERN__TIME_COUNT + what];
-}
-
-static inline uint64_t quern__profile_idle_ns(const quern__profiler *profiler, uint32_t index,
-                                              uint64_t now_ns)
-{
-    const quern_jobs *jobs = profiler->jobs;
-    return jobs != NULL && index < jobs->worker_count ? quern__worker_idle_ns(&jobs->workers[index], now_ns)
-                                                      : 0;
-}
 
 /* ----------------------------------------------------------------------- hardware counters of the system */
 

@@ -81,14 +81,6 @@ static const quern__schema_form quern__replay_schema = {.name_length_bytes = 4,
 
 /* Blocks of a recording, written to a sink and read from a source. */
 
-/* Reads the head. Fails with BAD_ARCHIVE if the source is not a recording, or one of another version. */
-quern_result quern__replay_read_head(quern__source_reader *reader);
-
-/* Reads the next block, of any kind, into the payload. A forged length allocates at most twice as many bytes as the
- * source has. Fails with BAD_ARCHIVE or OUT_OF_MEMORY. */
-quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t number,
-                                      quern__byte_writer *payload, quern__replay_kind *out_kind);
-
 /* Fails with BAD_ARCHIVE: a block has a valid checksum, but contents that no recorder writes. */
 quern_result quern__replay_fail_invalid(uint64_t number, const char *what);
 
@@ -107,12 +99,6 @@ typedef struct quern__inputs {
     size_t bytes; /* bytes of all values together */
 } quern__inputs;
 
-/* Adds the resource with an index. Fails with INVALID_ARGUMENT if it has hooks or was added already. */
-quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index);
-
-/* Sets the values of all inputs from inputs->bytes bytes. */
-void quern__inputs_set(const quern__inputs *inputs, const char *at);
-
 /* The state of a world as the bytes of a STATE block: writing and reading. */
 
 /* The number of types that the states so far have listed. */
@@ -121,13 +107,11 @@ typedef struct quern__type_counts {
 } quern__type_counts;
 
 /* Returns how many component and resource types the world has. */
-void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
-                        quern__byte_writer *bytes);
-
-/* Reads types and checks that the world has the same types with the same indices. Adds their number to `listed`. Fails
- * with BAD_ARCHIVE, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE or LAYOUT_MISMATCH. */
-quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
-                                quern__type_counts *listed);
+static inline quern__type_counts quern__types_of_world(const quern_world *world)
+{
+    return (quern__type_counts){.component_count = world->storage.components.list.count,
+                                .resource_count = world->resources.list.count};
+}
 
 /* ----------------------------------------------------------------------------------------- reading */
 
@@ -163,7 +147,7 @@ typedef struct quern__state_archetype {
     const char *row_hashes; /* 32-bit hash per component that is not a tag, and per row */
 } quern__state_archetype;
 
-/* Reads a state and checks its types. Fails with BAD_ARCHIVE, or like quern__types_check. */
+/* Reads a state and checks its types. Fails with BAD_ARCHIVE, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE or LAYOUT_MISMATCH. */
 quern_result quern__state_read(const quern_world *world, const quern__byte_writer *bytes, uint64_t number,
                                quern__type_counts *listed, quern__state *out_state);
 

@@ -6,8 +6,130 @@
 
 #include "core/base/containers.h"
 #include "core/check/world_hash.h"
+#include "core/storage/type_internal.h"
 
 #include <inttypes.h>
+
+/* -------------------------------------------------------------------------------------------- types */
+
+/* The types of a recording, and the check that a world has the same. Types are identified by their indices: the order
+ * of registration determines the order of columns, and so affects hashes. */
+
+static const quern__type *type_of(const quern_world *world, uint32_t kind, uint32_t index)
+{
+    return kind == QUERN__REPLAY_COMPONENT ? quern__components_type(&world->storage.components, index)
+                                           : &world->resources.list.items[index].type;
+}
+
+static uint32_t type_flags_of(const quern_world *world, uint32_t kind, uint32_t index)
+{
+    if (kind != QUERN__REPLAY_COMPONENT) return 0;
+    const quern__component *component = world->storage.components.list.items[index];
+    return quern__column_flags_to_replay(component->type.flags) |
+           (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u) |
+           quern__component_required_hash(component) << QUERN__REPLAY_REQUIRED_SHIFT;
+}
+
+static void write_type(const quern_world *world, uint32_t kind, uint32_t index, quern__byte_writer *bytes)
+{
+    const quern__type *type = type_of(world, kind, index);
+    quern__write_u32(bytes, kind);
+    quern__write_u32(bytes, type->size_bytes);
+    quern__write_u32(bytes, type->alignment_bytes);
+    quern__write_u32(bytes, type_flags_of(world, kind, index));
+    quern__write_u32(bytes, type->field_count);
+    quern__write_schema(bytes, quern__replay_schema, type->name, type->fields, type->field_count);
+}
+
+static void types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
+                        quern__byte_writer *bytes)
+{
+    quern__write_u32(bytes, end.component_count - listed.component_count + end.resource_count -
+                                listed.resource_count);
+    for (uint32_t i = listed.component_count; i < end.component_count; i++)
+        write_type(world, QUERN__REPLAY_COMPONENT, i, bytes);
+    for (uint32_t i = listed.resource_count; i < end.resource_count; i++)
+        write_type(world, QUERN__REPLAY_RESOURCE, i, bytes);
+}
+
+/* ---------------------------------------------------------------------------------------- comparing */
+
+/* A recorded type. */
+typedef struct recorded_type {
+    uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
+    quern__schema schema;
+} recorded_type;
+
+static const char *kind_name(const recorded_type *recorded)
+{
+    return recorded->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
+}
+
+static quern_result check_type(const quern_world *world, const recorded_type *recorded, uint32_t index,
+                               uint32_t count)
+{
+    const bool is_component = recorded->kind == QUERN__REPLAY_COMPONENT;
+    const char *name = recorded->schema.name;
+    if (index >= count)
+        return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
+                           "%s '%s' was recorded, and the world does not have it: register it",
+                           kind_name(recorded), name);
+    const quern__type *type = type_of(world, recorded->kind, index);
+    if (strcmp(name, type->name) != 0)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
+                           "the same order",
+                           kind_name(recorded), index, name, type->name);
+    const uint32_t flags = type_flags_of(world, recorded->kind, index);
+    if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
+                           "to %u: register it as it was recorded",
+                           kind_name(recorded), recorded->schema.name, recorded->size_bytes,
+                           recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
+    if (recorded->field_count != type->field_count || recorded->flags != flags)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' was registered differently when it was recorded: with other flags or "
+                           "required components, or with %u described fields, not %u",
+                           kind_name(recorded), recorded->schema.name, recorded->field_count,
+                           type->field_count);
+    const uint32_t i = quern__type_different_field(type, recorded->schema.fields);
+    if (i == type->field_count) return QUERN_OK;
+    const quern_field *recorded_field = &recorded->schema.fields[i], *current_field = &type->fields[i];
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
+        "at byte %u",
+        kind_name(recorded), recorded->schema.name, recorded_field->name, recorded_field->offset_bytes,
+        current_field->name, current_field->offset_bytes);
+}
+
+/* Reads types and checks that the world has the same types with the same indices. Adds their number to `listed`. Fails
+ * with BAD_ARCHIVE, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE or LAYOUT_MISMATCH. */
+static quern_result types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
+                                quern__type_counts *listed)
+{
+    const quern__type_counts known = quern__types_of_world(world);
+    for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
+        recorded_type type;
+        type.kind = quern__read_u32(reader);
+        type.size_bytes = quern__read_u32(reader);
+        type.alignment_bytes = quern__read_u32(reader);
+        type.flags = quern__read_u32(reader);
+        type.field_count = quern__read_u32(reader);
+        quern__read_schema(reader, quern__replay_schema, type.field_count, &type.schema);
+        if (!(!reader->has_failed &&
+              (type.kind == QUERN__REPLAY_COMPONENT || type.kind == QUERN__REPLAY_RESOURCE)))
+            return quern__replay_fail_invalid(number, "its types cannot be read");
+        const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
+        uint32_t *index = is_component ? &listed->component_count : &listed->resource_count;
+        quern_result result =
+            check_type(world, &type, *index, is_component ? known.component_count : known.resource_count);
+        if (result != QUERN_OK) return result;
+        ++*index;
+    }
+    return reader->has_failed ? quern__replay_fail_invalid(number, "its types cannot be read") : QUERN_OK;
+}
 
 /* ----------------------------------------------------------------------------------------- writing */
 
@@ -152,7 +274,7 @@ void quern__state_write(const quern_world *world, const quern__state *head, quer
     quern__write_u32(bytes, head->result);
     quern__write_u32(bytes, flags);
     quern__write_u64(bytes, quern_world_hash(world));
-    quern__types_write(world, listed, end, bytes);
+    types_write(world, listed, end, bytes);
     if (flags == 0 || bytes->has_failed) return;
     quern__write_u64(bytes, quern__hash_slots(&world->storage.entities, 0));
     quern__write_u64(bytes, quern__hash_entity_names(&world->storage, 0));
@@ -250,7 +372,7 @@ quern_result quern__state_read(const quern_world *world, const quern__byte_write
     state->result = quern__read_u32(&reader);
     state->flags = quern__read_u32(&reader);
     state->hash = quern__read_u64(&reader);
-    quern_result result = quern__types_check(world, &reader, number, listed);
+    quern_result result = types_check(world, &reader, number, listed);
     if (result != QUERN_OK) return result;
     const bool has_valid_flags = state->flags == 0 || state->flags == QUERN__STATE_HAS_PARTS ||
                                  state->flags == (QUERN__STATE_HAS_PARTS | QUERN__STATE_HAS_ENTITIES);

@@ -2,12 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
-#include "core/query/index_internal.h"
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
-/* What a system declares that it accesses: sets of pairs of systems, lookups, the lists of terms, relations and
- * resources, the test whether two systems conflict, and the index of systems by what they use (access.h). */
+/* What a system declares that it accesses: sets of pairs of systems, lookups, and the lists of terms, relations and
+ * resources (access.h). */
 
 enum { UNIT_BITS = 16, UNITS_PER_WORD = 4, UNUSED_UNITS = 65536 };
 
@@ -224,27 +223,6 @@ const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t
     return NULL;
 }
 
-/* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
-static bool exclude_each_other(quern__archetype_filter a, quern__archetype_filter b)
-{
-    return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
-           (b.with != QUERN__FILTER_NONE && b.with == a.without);
-}
-
-uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first)
-{
-    uint32_t found = QUERN_MAX_COMPONENTS;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const quern__lookup *mine = &a->list[i];
-        if (mine->index < first || mine->index >= found) continue;
-        const quern__lookup *other = quern__lookups_find(b, mine->index);
-        if (other != NULL && (mine->writes || other->writes) &&
-            !exclude_each_other(mine->limit, other->limit))
-            found = mine->index;
-    }
-    return found;
-}
-
 /* ---------------------------------------------------------------------------------------- declared access */
 
 static bool is_end_of_relations(const void *list, uint32_t i)
@@ -370,9 +348,7 @@ static void add_uses(quern__access *access, quern__use_kind kind, uint32_t word,
             .index = (uint16_t)(64 * word + quern__bitset_pop_lowest(&bits)), .kind = (uint16_t)kind};
 }
 
-/* Returns whether the term reads the values, the versions or the enabled bits of the component on the row itself. Matching a
- * component that can be disabled reads its enabled bits, which counts as reading the component. */
-static bool reads_row(const quern__components *components, const quern_term *term)
+bool quern__access_reads_row(const quern__components *components, const quern_term *term)
 {
     return term->path == QUERN_PATH_ROW &&
            (term->access != QUERN_ACCESS_NONE || term->changed ||
@@ -392,7 +368,7 @@ static uint32_t add_queries(quern__access *access, const quern__components *comp
             const quern_term *term = &query->terms[k];
             const uint32_t index = quern__component_index(term->component);
             if (term->path != QUERN_PATH_ROW) quern__bitset_add(access->upward_by_others, index);
-            if (reads_row(components, term)) quern__bitset_add(access->query_reads, index);
+            if (quern__access_reads_row(components, term)) quern__bitset_add(access->query_reads, index);
             if (term->access == QUERN_ACCESS_WRITE) quern__bitset_add(access->query_writes, index);
         }
     }
@@ -416,7 +392,7 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
             continue;
         }
         uint32_t index = quern__component_index(def->terms[i].component);
-        const bool is_read = reads_row(components, &def->terms[i]);
+        const bool is_read = quern__access_reads_row(components, &def->terms[i]);
         if (is_read) quern__bitset_add(access->reads, index);
         const bool is_required = def->terms[i].match == 0 || def->terms[i].match == QUERN_MATCH_ALL;
         access->has_optional_terms |= is_read && !is_required;
@@ -515,294 +491,4 @@ void quern__access_list_resources(const quern__access *access, const quern_world
         list_add(text, text_bytes, verbs[use->access], world->resources.list.items[use->index].type.name);
     }
     list_end(text, text_bytes);
-}
-
-/* ----------------------------------------------------------------------------------------- conflicts */
-
-/* Returns whether the limit excludes all rows that the terms match: the terms exclude its `with` component,
- * or require its `without` component. */
-static bool excludes_all(quern__archetype_filter limit, const quern_term *terms, uint32_t term_count)
-{
-    for (uint32_t i = 0; i < term_count; i++) {
-        if (terms[i].path != QUERN_PATH_ROW) continue;
-        const uint32_t index = quern__component_index(terms[i].component);
-        if (terms[i].match == QUERN_MATCH_NONE && index == limit.with) return true;
-        if (terms[i].match == QUERN_MATCH_ALL && index == limit.without) return true;
-    }
-    return false;
-}
-
-uint32_t quern__access_self_conflict(const quern__access *access, const quern_term *terms,
-                                     uint32_t term_count)
-{
-    for (uint32_t i = 0; i < access->lookups.count; i++) {
-        const quern__lookup *lookup = &access->lookups.list[i];
-        if (quern__bitset_has(access->writes, lookup->index) &&
-            !excludes_all(lookup->limit, terms, term_count))
-            return lookup->index;
-    }
-    return QUERN_MAX_COMPONENTS;
-}
-
-/* Returns whether a further query reads or writes the component on the row itself. writes: whether it must write it. */
-static bool query_uses(const quern__query *query, uint32_t index, bool writes)
-{
-    for (uint32_t i = 0; i < query->term_count; i++) {
-        const quern_term *term = &query->terms[i];
-        if (quern__component_index(term->component) != index) continue;
-        if (writes ? term->access == QUERN_ACCESS_WRITE : reads_row(&query->storage->components, term))
-            return true;
-    }
-    return false;
-}
-
-bool quern__access_queries_reach(const quern__access *access, uint32_t index, bool writes,
-                                 const quern__archetype *archetype)
-{
-    if (!quern__bitset_has(writes ? access->query_writes : access->query_reads, index)) return false;
-    for (uint32_t i = 0; i < access->query_count; i++) {
-        const quern__query *query = &access->queries[i];
-        if (query_uses(query, index, writes) &&
-            (archetype == NULL || quern__query_matches(query, archetype)))
-            return true;
-    }
-    return false;
-}
-
-uint32_t quern__access_query_conflict(const quern__access *access, const quern__query *query,
-                                      uint32_t *out_number)
-{
-    for (uint32_t i = 0; i < access->query_count; i++) {
-        const quern__query *other = &access->queries[i];
-        const bool may_meet = !quern__query_excludes(query, other);
-        *out_number = i;
-        for (uint32_t k = 0; k < other->term_count; k++) {
-            const quern_term *term = &other->terms[k];
-            const uint32_t index = quern__component_index(term->component);
-            const bool is_read =
-                term->path != QUERN_PATH_ROW || (may_meet && reads_row(&query->storage->components, term));
-            if (is_read && quern__bitset_has(access->writes, index)) return index;
-        }
-    }
-    return QUERN_MAX_COMPONENTS;
-}
-
-/* Returns whether one system may reach an entity by a further query that the other reaches by the lookup, to access the
- * component of the lookup, and one of them writes it. */
-static bool query_meets_lookup(const quern__access *a, const quern__lookup *lookup)
-{
-    for (uint32_t i = 0; i < a->query_count; i++) {
-        const quern__query *query = &a->queries[i];
-        if (query_uses(query, lookup->index, !lookup->writes) &&
-            !excludes_all(lookup->limit, query->terms, query->term_count))
-            return true;
-    }
-    return false;
-}
-
-/* Returns whether a further query of `a` writes the component on an entity on which a further query of `b` reads or writes
- * it. */
-static bool queries_meet(const quern__access *a, const quern__access *b, uint32_t index)
-{
-    for (uint32_t i = 0; i < a->query_count; i++) {
-        if (!query_uses(&a->queries[i], index, true)) continue;
-        for (uint32_t k = 0; k < b->query_count; k++)
-            if (query_uses(&b->queries[k], index, false) &&
-                !quern__query_excludes(&a->queries[i], &b->queries[k]))
-                return true;
-    }
-    return false;
-}
-
-/* Returns the first component from index `first` on that `a` writes elsewhere, by a lookup or a further query, and `b`
- * reads by an up-term or accesses by a further query, possibly on the same entity; or that `a` looks up and `b` writes by a
- * further query. Returns QUERN_MAX_COMPONENTS if there is none. */
-static uint32_t find_conflict_elsewhere(const quern__access *a, const quern__access *b, uint32_t first)
-{
-    uint32_t found = QUERN_MAX_COMPONENTS;
-    for (uint32_t i = 0; i < a->lookups.count; i++) {
-        const quern__lookup *lookup = &a->lookups.list[i];
-        if (lookup->index < first || lookup->index >= found) continue;
-        const bool is_upward = quern__bitset_has(b->upward_by_others, lookup->index) ||
-                               quern__bitset_has(b->upward_by_levels, lookup->index);
-        if ((lookup->writes && is_upward) || query_meets_lookup(b, lookup)) found = lookup->index;
-    }
-    for (uint32_t word = first / 64; word < QUERN__COMPONENT_WORDS && a->query_count > 0; word++) {
-        uint64_t left = a->query_writes[word] &
-                        (b->query_reads[word] | b->upward_by_others[word] | b->upward_by_levels[word]);
-        while (left != 0) {
-            const uint32_t index = 64 * word + quern__bitset_pop_lowest(&left);
-            if (index < first || index >= found) continue;
-            if (quern__bitset_has(b->upward_by_others, index) ||
-                quern__bitset_has(b->upward_by_levels, index) || queries_meet(a, b, index))
-                found = index;
-        }
-    }
-    return found;
-}
-
-uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__access *b, uint32_t first)
-{
-    const uint32_t in_lookups = quern__lookups_find_common(&a->lookups, &b->lookups, first);
-    const uint32_t by_a = find_conflict_elsewhere(a, b, first), by_b = find_conflict_elsewhere(b, a, first);
-    const uint32_t by_others = by_a < by_b ? by_a : by_b;
-    return in_lookups < by_others ? in_lookups : by_others;
-}
-
-quern__conflict quern__access_find_fixed_conflict(const quern__access *a, const quern__access *b)
-{
-    for (uint32_t i = 0; i < a->resource_count; i++) {
-        quern_access other = quern__access_to_resource(b, a->resources[i].index);
-        if (other == QUERN_ACCESS_NONE ||
-            (other == QUERN_ACCESS_READ && a->resources[i].access == QUERN_ACCESS_READ))
-            continue;
-        return (quern__conflict){.kind = QUERN__CONFLICT_RESOURCE, .index = a->resources[i].index};
-    }
-    const uint32_t elsewhere = quern__access_find_common_lookup(a, b, 0);
-    if (elsewhere < QUERN_MAX_COMPONENTS)
-        return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = (uint16_t)elsewhere};
-    return (quern__conflict){.kind = QUERN__NO_CONFLICT};
-}
-
-bool quern__access_terms_may_conflict(const quern__access *a, const quern__access *b)
-{
-    uint64_t both = 0;
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] & b->reads[word]) | (b->writes[word] & a->reads[word]);
-    return both != 0;
-}
-
-/* Returns whether `b` may read a component of other entities that `a` writes through its terms, or write
- * one that `a` reads. */
-static bool may_conflict_elsewhere(const quern__access *a, const quern__access *b)
-{
-    uint64_t both = 0;
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] &
-                 (b->upward_by_others[word] | b->upward_by_levels[word] | b->lookups.unlimited[word] |
-                  b->lookups.limited[word] | b->query_reads[word])) |
-                (a->reads[word] & (b->lookups.written[word] | b->query_writes[word]));
-    return both != 0;
-}
-
-bool quern__access_may_conflict_by_lookup(const quern__access *a, const quern__access *b)
-{
-    return may_conflict_elsewhere(a, b) || may_conflict_elsewhere(b, a);
-}
-
-quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const quern__access *b,
-                                                   uint32_t index, bool a_is_first,
-                                                   const quern__archetype *archetype)
-{
-    const bool is_written = quern__bitset_has(a->writes, index);
-    const bool is_met =
-        is_written || (quern__bitset_has(a->reads, index) && quern__bitset_has(b->lookups.written, index));
-    if (is_met && quern__lookups_include(&b->lookups, index, archetype)) return QUERN__CONFLICT_LOOKUP;
-    if ((is_written || quern__bitset_has(a->reads, index)) &&
-        quern__access_queries_reach(b, index, !is_written, archetype))
-        return QUERN__CONFLICT_LOOKUP;
-    if (!is_written) return QUERN__NO_CONFLICT;
-    if (quern__bitset_has(b->upward_by_others, index)) return QUERN__CONFLICT_LOOKUP;
-    if (!quern__bitset_has(b->upward_by_levels, index)) return QUERN__NO_CONFLICT;
-    return a_is_first && quern_relation_equal(a->levels, b->levels) ? QUERN__CONFLICT_LEVEL
-                                                                    : QUERN__CONFLICT_LOOKUP;
-}
-
-static bool terms_conflict_over(const quern__access *a, const quern__access *b, uint32_t index)
-{
-    return (quern__bitset_has(a->writes, index) && quern__bitset_has(b->reads, index)) ||
-           (quern__bitset_has(b->writes, index) && quern__bitset_has(a->reads, index));
-}
-
-bool quern__access_terms_conflict_in(const quern__access *a, const quern__access *b,
-                                     const quern__archetype *archetype)
-{
-    for (uint32_t i = 0; i < archetype->component_count; i++)
-        if (terms_conflict_over(a, b, archetype->component_indices[i])) return true;
-    return false;
-}
-
-quern__conflict quern__access_find_conflict_in(const quern__access *a, const quern__access *b,
-                                               bool a_is_first, const quern__archetype *archetype,
-                                               bool b_matches)
-{
-    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
-    for (uint32_t i = 0; i < archetype->component_count; i++) {
-        const uint16_t index = archetype->component_indices[i];
-        quern__conflict_kind kind = quern__access_lookup_conflict(a, b, index, a_is_first, archetype);
-        if (kind == QUERN__NO_CONFLICT && b_matches && terms_conflict_over(a, b, index))
-            kind = QUERN__CONFLICT_COMPONENT;
-        if (kind > strongest.kind) strongest = (quern__conflict){.kind = (uint8_t)kind, .index = index};
-    }
-    return strongest;
-}
-
-quern__conflict quern__access_find_possible_conflict(const quern__access *a, const quern__access *b,
-                                                     bool is_local)
-{
-    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
-    const quern__conflict_kind most = is_local ? QUERN__CONFLICT_LEVEL : QUERN__CONFLICT_LOOKUP;
-    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
-        const quern__conflict_kind kinds[] = {terms_conflict_over(a, b, i) ? QUERN__CONFLICT_COMPONENT
-                                                                           : QUERN__NO_CONFLICT,
-                                              quern__access_lookup_conflict(a, b, i, true, NULL),
-                                              quern__access_lookup_conflict(b, a, i, false, NULL)};
-        for (uint32_t k = 0; k < QUERN__COUNT_OF(kinds); k++)
-            if (kinds[k] > strongest.kind && kinds[k] <= most)
-                strongest = (quern__conflict){.kind = (uint8_t)kinds[k], .index = (uint16_t)i};
-    }
-    return strongest;
-}
-
-/* -------------------------------------------------------------------------------------------------- index */
-
-enum {
-    LIMIT = QUERN_MAX_COMPONENTS, /* of indices of components and of resources */
-    NUMBER_COUNT = QUERN__USE_KIND_COUNT * LIMIT
-};
-
-_Static_assert(QUERN_MAX_RESOURCES <= LIMIT, "components and resources have the same limit");
-_Static_assert(NUMBER_COUNT <= UINT16_MAX, "numbers of sets have 16 bits");
-
-void quern__access_index_release(quern__access_index *index, const quern_allocator *allocator)
-{
-    quern__array_release(allocator, &index->numbers);
-    quern__array_release(allocator, &index->words);
-}
-
-bool quern__access_index_reset(quern__access_index *index, const quern_allocator *allocator,
-                               uint32_t system_count)
-{
-    index->numbers.count = index->words.count = 0;
-    index->words_per_set = QUERN__BITSET_WORDS(system_count);
-    if (!quern__array_reserve(allocator, &index->numbers, NUMBER_COUNT)) return false;
-    memset(index->numbers.items, 0, NUMBER_COUNT * sizeof *index->numbers.items);
-    index->numbers.count = NUMBER_COUNT;
-    return true;
-}
-
-bool quern__access_index_add(quern__access_index *index, const quern_allocator *allocator,
-                             uint32_t position, const quern__access *access)
-{
-    const uint32_t words_per_set = index->words_per_set;
-    for (uint32_t i = 0; i < access->uses.count; i++) {
-        const quern__access_use use = access->uses.items[i];
-        uint16_t *number = &index->numbers.items[use.kind * LIMIT + use.index];
-        if (*number == 0) {
-            if (!quern__array_reserve(allocator, &index->words, index->words.count + words_per_set))
-                return false;
-            memset(index->words.items + index->words.count, 0, words_per_set * sizeof *index->words.items);
-            index->words.count += words_per_set;
-            *number = (uint16_t)(index->words.count / words_per_set);
-        }
-        quern__bitset_add(index->words.items + (size_t)(*number - 1) * words_per_set, position);
-    }
-    return true;
-}
-
-const uint64_t *quern__access_index_find(const quern__access_index *index, quern__use_kind kind,
-                                         uint32_t of_index)
-{
-    const uint32_t number = index->numbers.items[(uint32_t)kind * LIMIT + of_index];
-    return number > 0 ? index->words.items + (size_t)(number - 1) * index->words_per_set : NULL;
 }

@@ -119,10 +119,6 @@ static inline bool quern__lookups_include(const quern__lookups *lookups, uint32_
            quern__archetype_filter_passes(quern__lookups_find(lookups, component_index)->limit, archetype);
 }
 
-/* Returns the first component from index `first` on that both systems look up and at least one of them writes, unless
- * the limits of the two lookups exclude a common entity. Returns QUERN_MAX_COMPONENTS if there is none. */
-uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first);
-
 /* Writes the declared lookups into `text`, for messages: "'position', 'velocity'", or "none". `written`:
  * only lookups that write. */
 void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
@@ -226,6 +222,10 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count,
                                 const struct quern_query *queries, uint32_t query_count);
 
+/* Returns whether the term reads the values, the versions or the enabled bits of the component on the row itself. Matching a
+ * component that can be disabled reads its enabled bits, which counts as reading the component. */
+bool quern__access_reads_row(const quern__components *components, const quern_term *term);
+
 void quern__access_release(quern__access *access, const quern_allocator *allocator);
 
 /* Returns the declared access to a resource, or QUERN_ACCESS_NONE. */
@@ -254,22 +254,6 @@ uint32_t quern__access_query_conflict(const quern__access *access, const struct 
 bool quern__access_queries_reach(const quern__access *access, uint32_t index, bool writes,
                                  const quern__archetype *archetype);
 
-/* Returns the conflict that does not depend on archetypes: over a resource, or between lookups (or a lookup and an
- * up-term) of both systems. */
-quern__conflict quern__access_find_fixed_conflict(const quern__access *a, const quern__access *b);
-
-/* Returns whether the terms of one system write a component that the terms of the other read or write. */
-bool quern__access_terms_may_conflict(const quern__access *a, const quern__access *b);
-
-/* Returns whether the terms of one system write a component of the archetype that the terms of the other read or
- * write. */
-bool quern__access_terms_conflict_in(const quern__access *a, const quern__access *b,
-                                     const quern__archetype *archetype);
-
-/* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
- * and the other through a lookup or an up-term. */
-bool quern__access_may_conflict_by_lookup(const quern__access *a, const quern__access *b);
-
 /* Returns the conflict over component `index` if `a` accesses it through its terms in `archetype`, and `b` accesses it
  * on other entities by lookups or up-terms: LOOKUP, LEVEL, or no conflict. `a_is_first`: `a` precedes `b` in the order
  * of execution. `archetype` is NULL to test for any archetype. */
@@ -280,17 +264,6 @@ quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const
 /* Returns the first component from index `first` on that one system writes by a lookup, and that the other system looks
  * up or reads by an up-term, possibly on the same entity. Returns QUERN_MAX_COMPONENTS if there is none. */
 uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__access *b, uint32_t first);
-
-/* Returns the strongest conflict that results from `a` matching `archetype`: between the terms of `a` and the lookups
- * and up-terms of `b`, and, if `b_matches`, between the terms of both systems. */
-quern__conflict quern__access_find_conflict_in(const quern__access *a, const quern__access *b,
-                                               bool a_is_first, const quern__archetype *archetype,
-                                               bool b_matches);
-
-/* Returns the strongest conflict, or the strongest local one, that some archetype could cause between `a` and `b`,
- * which is later, over the first such component. */
-quern__conflict quern__access_find_possible_conflict(const quern__access *a, const quern__access *b,
-                                                     bool is_local);
 
 /* ----------------------------------------------------------------------------------------- index of uses */
 
@@ -304,20 +277,6 @@ typedef struct quern__access_index {
     QUERN__ARRAY(uint64_t) words; /* of all sets, one after another */
     uint32_t words_per_set;
 } quern__access_index;
-
-void quern__access_index_release(quern__access_index *index, const quern_allocator *allocator);
-
-/* Empties the index and prepares it for the positions from 0 to system_count - 1. Returns false if out of memory. */
-bool quern__access_index_reset(quern__access_index *index, const quern_allocator *allocator,
-                               uint32_t system_count);
-
-/* Adds all uses of the system at a position. Returns false if out of memory. */
-bool quern__access_index_add(quern__access_index *index, const quern_allocator *allocator,
-                             uint32_t position, const quern__access *access);
-
-/* Returns the positions of the systems that use the component or resource in this way, or NULL if there are none. */
-const uint64_t *quern__access_index_find(const quern__access_index *index, quern__use_kind kind,
-                                         uint32_t of_index);
 
 /* ------------------------------------------------------------------------------------------------ events */
 

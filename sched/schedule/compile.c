@@ -6,133 +6,107 @@
 #include "sched/schedule/access.h"
 #include "sched/schedule/schedule_plan.h"
 
-/* Compiling a plan: edges between passes, segments, graphs, passes, the compilation as a whole, and the registered
- * systems (compile.h). */
+/* Compiling a plan: members of sets, turns of systems that run in every n-th frame, segments, graphs, passes, the
+ * compilation as a whole, and the registered systems (compile.h). */
 
-/* ------------------------------------------------------------------------------------------------- edges */
+/* ------------------------------------------------------------------------------------ members of sets */
 
-/* The edges are the transitive reduction of the conflicts between passes. To find it, each pass has a set of the passes
- * that it *reaches*: it waits for them, directly or indirectly. A pass takes its conflicts from the nearest pass to the
- * farthest, skips those that it reaches already, and adds the sets of the others to its own.
- *
- * The sets of all passes together would be quadratic. So the passes that can be reached are divided into blocks, from the
- * last to the first, and there are sets for the passes of one block at a time. Edges to later blocks are then known:
- * they can lead to the block, but edges to earlier blocks cannot. */
-
-enum { BLOCK_PASSES = 4096, BLOCK_WORDS = BLOCK_PASSES / 64 };
-
-typedef struct pass_links {
-    const quern__plan *plan;
-    const quern__segment *segment;
-    uint32_t first, end;    /* the block: passes by index */
-    uint32_t words_per_set; /* words of a set of passes of a block */
-    uint64_t *reached;      /* one set per pass */
-    uint64_t *conflicting;  /* passes of the block with a conflict with the current pass */
-    bool *are_chained;      /* per pass: whether it reaches all passes before it */
-} pass_links;
-
-static uint64_t *reached_by(const pass_links *links, uint32_t pass)
+static quern_result join_set(quern__plan *plan, quern__system *system, const char *name)
 {
-    return links->reached + (size_t)pass * links->words_per_set;
-}
-
-/* Adds `before`, a pass of the block, and all that it reaches. */
-static void add_reached(const pass_links *links, uint64_t *reached, uint32_t before)
-{
-    const uint64_t *others = reached_by(links, before);
-    if (before < links->end) quern__bitset_add(reached, before - links->first);
-    for (uint32_t word = 0; word < links->words_per_set; word++)
-        reached[word] |= others[word];
-}
-
-static bool add_edge(const pass_links *links, quern__pass *pass, uint32_t before)
-{
-    if (!quern__array_reserve(quern__plan_allocator(links->plan), &pass->waits_for,
-                              pass->waits_for.count + 1))
-        return false;
-    pass->waits_for.items[pass->waits_for.count++] = before;
-    add_reached(links, reached_by(links, pass->index), before);
-    return true;
-}
-
-/* Returns whether the pass reaches all before it because it conflicts with the pass before, which reaches all others.
- * Looks only at the nearest conflict of a pass with one system: this keeps long chains from being quadratic. */
-static bool is_chained(const pass_links *links, const quern__pass *pass)
-{
-    const quern__plan *plan = links->plan;
-    uint32_t earlier;
-    if (pass->index == 0) return true;
-    if (pass->systems.count > 1 || !links->are_chained[pass->index - 1]) return false;
-    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[0]->position);
-    return quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first &&
-           plan->pass_indices.items[earlier] == pass->index - 1;
-}
-
-/* Finds the edges from passes of the block to the pass. Returns false if out of memory. */
-static bool link_pass(const pass_links *links, quern__pass *pass)
-{
-    uint64_t *reached = reached_by(links, pass->index);
-    memset(reached, 0, links->words_per_set * sizeof *reached);
-    for (uint32_t i = 0; i < pass->waits_for.count; i++)
-        add_reached(links, reached, pass->waits_for.items[i]);
-    if (links->are_chained[pass->index]) return true;
-    if (pass->index > links->first && pass->index <= links->end && is_chained(links, pass)) {
-        links->are_chained[pass->index] = true;
-        return add_edge(links, pass, pass->index - 1);
+    quern__set *set = quern__plan_find_set(plan, name);
+    if (set == NULL)
+        return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
+                           "system '%s' is in the set '%s', which the schedule does not have: add that set "
+                           "(quern_schedule_add_set), or leave it out",
+                           system->name, name);
+    if (set->asker != NULL && system->reacts_to != 0)
+        return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                           "reaction '%s' is in the set '%s', which has a condition: a reaction runs at "
+                           "sync points, and the "
+                           "condition is asked before phases; give the reaction a condition of its own",
+                           system->name, name);
+    if (!quern__array_reserve(quern__plan_allocator(plan), &set->members, set->members.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the systems of set '%s'", name);
+    set->members.items[set->members.count++] = system;
+    if (set->asker != NULL) {
+        system->gate_sets[system->gate_set_count++] = set;
+        plan->asked_phases |= 1u << system->phase;
     }
-    /* Find the passes of the block that conflict with the pass, and add edges to those that it does not reach. */
-    const quern__plan *plan = links->plan;
-    bool found = false;
-    uint32_t earlier;
-    memset(links->conflicting, 0, links->words_per_set * sizeof(uint64_t));
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__pair_walk walk =
-            quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[i]->position);
-        while (quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first) {
-            const uint32_t before = plan->pass_indices.items[earlier];
-            if (before == pass->index || before < links->first || before >= links->end) continue;
-            quern__bitset_add(links->conflicting, before - links->first);
-            found = true;
-        }
-    }
-    if (!found) return true;
-    for (uint32_t word = links->words_per_set; word-- > 0;)
-        for (uint64_t left; (left = links->conflicting[word] & ~reached[word]) != 0;) {
-            const uint32_t high = (uint32_t)(left >> 32);
-            const uint32_t bit =
-                high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)left);
-            links->conflicting[word] &= (1ull << bit) - 1;
-            if (!add_edge(links, pass, links->first + 64 * word + bit)) return false;
-        }
-    return true;
+    return QUERN_OK;
 }
 
-quern_result quern__link_passes(const quern__plan *plan, const quern__segment *segment)
+/* Lists the systems of each set. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY. */
+static quern_result sets_resolve(quern__plan *plan)
+{
+    quern_result result = QUERN_OK;
+    plan->asked_phases = 0;
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        plan->sets.items[i]->members.count = 0;
+    for (uint32_t i = 0; i < plan->systems.count && result == QUERN_OK; i++) {
+        quern__system *system = plan->systems.items[i];
+        system->gate_set_count = 0;
+        for (uint32_t k = 0; k < system->set_names.count && result == QUERN_OK; k++)
+            result = join_set(plan, system, system->set_names.items[k].text);
+    }
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------------- turns */
+
+/* Systems that run in every n-th frame are spread over frames. Two of them, of n and m frames, meet if their turns are
+ * equal modulo gcd(n, m), and then once in lcm(n, m) frames. In the order of registration, each system without a turn of
+ * its own gets the one in which it meets those before it least often; of several, the first. So the turns depend on the
+ * list of systems alone. */
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Adds how often a system of `every` frames would meet the other one, for each of its turns. */
+static void add_meetings(uint64_t *meetings, uint32_t every, const quern__system *other)
+{
+    const uint64_t whole = UINT64_C(1) << 48; /* once in each frame; far more than rounding loses */
+    const uint64_t step = greatest_divisor(every, other->every);
+    const uint64_t frames = every / step * other->every;
+    for (uint64_t turn = other->turn % step; turn < every; turn += step)
+        meetings[turn] += whole / frames;
+}
+
+/* Chooses the turns of systems that run in every n-th frame. Errors: OUT_OF_MEMORY. */
+static quern_result spread_systems(quern__plan *plan)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);
-    const uint32_t count = segment->passes.count, all_words = QUERN__BITSET_WORDS(count);
-    pass_links links = {.plan = plan, .segment = segment};
-    if (count < 2) return QUERN_OK;
-    links.words_per_set = all_words < BLOCK_WORDS ? all_words : BLOCK_WORDS;
-    const size_t bytes = (count + (size_t)1) * links.words_per_set * sizeof(uint64_t) + count;
-    links.reached = quern__allocate(allocator, bytes, _Alignof(uint64_t));
-    bool has_memory = links.reached != NULL;
-    if (has_memory) {
-        links.conflicting = reached_by(&links, count);
-        links.are_chained = (bool *)(links.conflicting + links.words_per_set);
-        memset(links.are_chained, 0, count);
-        const uint32_t block_count = (count + BLOCK_PASSES - 1) / BLOCK_PASSES;
-        links.are_chained[0] = true;
-        for (uint32_t block = block_count; has_memory && block-- > 0;) {
-            links.first = block * BLOCK_PASSES;
-            links.end = links.first + BLOCK_PASSES < count ? links.first + BLOCK_PASSES : count;
-            for (uint32_t i = links.first; i < count && has_memory; i++)
-                has_memory = link_pass(&links, segment->passes.items[i]);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < plan->systems.count; i++)
+        if (plan->systems.items[i]->every > most) most = plan->systems.items[i]->every;
+    if (most < 2) return QUERN_OK;
+    const size_t bytes = most * sizeof(uint64_t);
+    uint64_t *meetings = quern__allocate(allocator, bytes, _Alignof(uint64_t));
+    if (meetings == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to spread systems over %u frames", most);
+    for (uint32_t i = 0; i < plan->systems.count; i++) {
+        quern__system *system = plan->systems.items[i];
+        if (system->every < 2) continue;
+        if (system->offset > 0) {
+            system->turn = system->offset - 1;
+            continue;
         }
+        memset(meetings, 0, system->every * sizeof *meetings);
+        for (uint32_t k = 0; k < i; k++)
+            if (plan->systems.items[k]->every > 1)
+                add_meetings(meetings, system->every, plan->systems.items[k]);
+        system->turn = 0;
+        for (uint32_t turn = 1; turn < system->every; turn++)
+            if (meetings[turn] < meetings[system->turn]) system->turn = turn;
     }
-    quern__release(allocator, links.reached, bytes, _Alignof(uint64_t));
-    return has_memory ? QUERN_OK
-                      : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to link %u passes", count);
+    quern__release(allocator, meetings, bytes, _Alignof(uint64_t));
+    return QUERN_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- segments */
@@ -330,8 +304,8 @@ quern_result quern__compile(quern__plan *plan)
     quern_result result = QUERN_OK;
     if (!was_compiled) {
         release_segments(plan);
-        result = quern__sets_resolve(plan);
-        if (result == QUERN_OK) result = quern__spread_systems(plan);
+        result = sets_resolve(plan);
+        if (result == QUERN_OK) result = spread_systems(plan);
         if (result == QUERN_OK && plan->systems.count > 0) result = quern__order_systems(plan);
         if (result == QUERN_OK) result = compile_segments(plan);
         if (result == QUERN_OK) result = quern__conflicts_start(plan);

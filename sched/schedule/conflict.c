@@ -2,7 +2,327 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/compile.h"
 
-/* The pairs of systems that must keep their order, found row by row (compile.h). */
+#include "core/query/query_internal.h"
+
+/* Conflicts: of two systems (access.h), and the pairs of all systems that must keep their order, found row by row
+ * (compile.h). */
+
+/* ------------------------------------------------------------------------------------- two systems */
+
+/* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
+static bool exclude_each_other(quern__archetype_filter a, quern__archetype_filter b)
+{
+    return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
+           (b.with != QUERN__FILTER_NONE && b.with == a.without);
+}
+
+/* Returns the first component from index `first` on that both systems look up and at least one of them writes, unless
+ * the limits of the two lookups exclude a common entity. Returns QUERN_MAX_COMPONENTS if there is none. */
+static uint32_t lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first)
+{
+    uint32_t found = QUERN_MAX_COMPONENTS;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const quern__lookup *mine = &a->list[i];
+        if (mine->index < first || mine->index >= found) continue;
+        const quern__lookup *other = quern__lookups_find(b, mine->index);
+        if (other != NULL && (mine->writes || other->writes) &&
+            !exclude_each_other(mine->limit, other->limit))
+            found = mine->index;
+    }
+    return found;
+}
+
+/* Returns whether the limit excludes all rows that the terms match: the terms exclude its `with` component,
+ * or require its `without` component. */
+static bool excludes_all(quern__archetype_filter limit, const quern_term *terms, uint32_t term_count)
+{
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (terms[i].path != QUERN_PATH_ROW) continue;
+        const uint32_t index = quern__component_index(terms[i].component);
+        if (terms[i].match == QUERN_MATCH_NONE && index == limit.with) return true;
+        if (terms[i].match == QUERN_MATCH_ALL && index == limit.without) return true;
+    }
+    return false;
+}
+
+uint32_t quern__access_self_conflict(const quern__access *access, const quern_term *terms,
+                                     uint32_t term_count)
+{
+    for (uint32_t i = 0; i < access->lookups.count; i++) {
+        const quern__lookup *lookup = &access->lookups.list[i];
+        if (quern__bitset_has(access->writes, lookup->index) &&
+            !excludes_all(lookup->limit, terms, term_count))
+            return lookup->index;
+    }
+    return QUERN_MAX_COMPONENTS;
+}
+
+/* Returns whether a further query reads or writes the component on the row itself. writes: whether it must write it. */
+static bool query_uses(const quern__query *query, uint32_t index, bool writes)
+{
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        if (quern__component_index(term->component) != index) continue;
+        if (writes ? term->access == QUERN_ACCESS_WRITE
+                   : quern__access_reads_row(&query->storage->components, term))
+            return true;
+    }
+    return false;
+}
+
+bool quern__access_queries_reach(const quern__access *access, uint32_t index, bool writes,
+                                 const quern__archetype *archetype)
+{
+    if (!quern__bitset_has(writes ? access->query_writes : access->query_reads, index)) return false;
+    for (uint32_t i = 0; i < access->query_count; i++) {
+        const quern__query *query = &access->queries[i];
+        if (query_uses(query, index, writes) &&
+            (archetype == NULL || quern__query_matches(query, archetype)))
+            return true;
+    }
+    return false;
+}
+
+uint32_t quern__access_query_conflict(const quern__access *access, const quern__query *query,
+                                      uint32_t *out_number)
+{
+    for (uint32_t i = 0; i < access->query_count; i++) {
+        const quern__query *other = &access->queries[i];
+        const bool may_meet = !quern__query_excludes(query, other);
+        *out_number = i;
+        for (uint32_t k = 0; k < other->term_count; k++) {
+            const quern_term *term = &other->terms[k];
+            const uint32_t index = quern__component_index(term->component);
+            const bool is_read = term->path != QUERN_PATH_ROW ||
+                                 (may_meet && quern__access_reads_row(&query->storage->components, term));
+            if (is_read && quern__bitset_has(access->writes, index)) return index;
+        }
+    }
+    return QUERN_MAX_COMPONENTS;
+}
+
+/* Returns whether one system may reach an entity by a further query that the other reaches by the lookup, to access the
+ * component of the lookup, and one of them writes it. */
+static bool query_meets_lookup(const quern__access *a, const quern__lookup *lookup)
+{
+    for (uint32_t i = 0; i < a->query_count; i++) {
+        const quern__query *query = &a->queries[i];
+        if (query_uses(query, lookup->index, !lookup->writes) &&
+            !excludes_all(lookup->limit, query->terms, query->term_count))
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether a further query of `a` writes the component on an entity on which a further query of `b` reads or writes
+ * it. */
+static bool queries_meet(const quern__access *a, const quern__access *b, uint32_t index)
+{
+    for (uint32_t i = 0; i < a->query_count; i++) {
+        if (!query_uses(&a->queries[i], index, true)) continue;
+        for (uint32_t k = 0; k < b->query_count; k++)
+            if (query_uses(&b->queries[k], index, false) &&
+                !quern__query_excludes(&a->queries[i], &b->queries[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Returns the first component from index `first` on that `a` writes elsewhere, by a lookup or a further query, and `b`
+ * reads by an up-term or accesses by a further query, possibly on the same entity; or that `a` looks up and `b` writes by a
+ * further query. Returns QUERN_MAX_COMPONENTS if there is none. */
+static uint32_t find_conflict_elsewhere(const quern__access *a, const quern__access *b, uint32_t first)
+{
+    uint32_t found = QUERN_MAX_COMPONENTS;
+    for (uint32_t i = 0; i < a->lookups.count; i++) {
+        const quern__lookup *lookup = &a->lookups.list[i];
+        if (lookup->index < first || lookup->index >= found) continue;
+        const bool is_upward = quern__bitset_has(b->upward_by_others, lookup->index) ||
+                               quern__bitset_has(b->upward_by_levels, lookup->index);
+        if ((lookup->writes && is_upward) || query_meets_lookup(b, lookup)) found = lookup->index;
+    }
+    for (uint32_t word = first / 64; word < QUERN__COMPONENT_WORDS && a->query_count > 0; word++) {
+        uint64_t left = a->query_writes[word] &
+                        (b->query_reads[word] | b->upward_by_others[word] | b->upward_by_levels[word]);
+        while (left != 0) {
+            const uint32_t index = 64 * word + quern__bitset_pop_lowest(&left);
+            if (index < first || index >= found) continue;
+            if (quern__bitset_has(b->upward_by_others, index) ||
+                quern__bitset_has(b->upward_by_levels, index) || queries_meet(a, b, index))
+                found = index;
+        }
+    }
+    return found;
+}
+
+uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__access *b, uint32_t first)
+{
+    const uint32_t in_lookups = lookups_find_common(&a->lookups, &b->lookups, first);
+    const uint32_t by_a = find_conflict_elsewhere(a, b, first), by_b = find_conflict_elsewhere(b, a, first);
+    const uint32_t by_others = by_a < by_b ? by_a : by_b;
+    return in_lookups < by_others ? in_lookups : by_others;
+}
+
+/* Returns the conflict that does not depend on archetypes: over a resource, or between lookups (or a lookup and an
+ * up-term) of both systems. */
+static quern__conflict access_find_fixed_conflict(const quern__access *a, const quern__access *b)
+{
+    for (uint32_t i = 0; i < a->resource_count; i++) {
+        quern_access other = quern__access_to_resource(b, a->resources[i].index);
+        if (other == QUERN_ACCESS_NONE ||
+            (other == QUERN_ACCESS_READ && a->resources[i].access == QUERN_ACCESS_READ))
+            continue;
+        return (quern__conflict){.kind = QUERN__CONFLICT_RESOURCE, .index = a->resources[i].index};
+    }
+    const uint32_t elsewhere = quern__access_find_common_lookup(a, b, 0);
+    if (elsewhere < QUERN_MAX_COMPONENTS)
+        return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = (uint16_t)elsewhere};
+    return (quern__conflict){.kind = QUERN__NO_CONFLICT};
+}
+
+/* Returns whether the terms of one system write a component that the terms of the other read or write. */
+static bool access_terms_may_conflict(const quern__access *a, const quern__access *b)
+{
+    uint64_t both = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        both |= (a->writes[word] & b->reads[word]) | (b->writes[word] & a->reads[word]);
+    return both != 0;
+}
+
+/* Returns whether `b` may read a component of other entities that `a` writes through its terms, or write
+ * one that `a` reads. */
+static bool may_conflict_elsewhere(const quern__access *a, const quern__access *b)
+{
+    uint64_t both = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        both |= (a->writes[word] &
+                 (b->upward_by_others[word] | b->upward_by_levels[word] | b->lookups.unlimited[word] |
+                  b->lookups.limited[word] | b->query_reads[word])) |
+                (a->reads[word] & (b->lookups.written[word] | b->query_writes[word]));
+    return both != 0;
+}
+
+quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const quern__access *b,
+                                                   uint32_t index, bool a_is_first,
+                                                   const quern__archetype *archetype)
+{
+    const bool is_written = quern__bitset_has(a->writes, index);
+    const bool is_met =
+        is_written || (quern__bitset_has(a->reads, index) && quern__bitset_has(b->lookups.written, index));
+    if (is_met && quern__lookups_include(&b->lookups, index, archetype)) return QUERN__CONFLICT_LOOKUP;
+    if ((is_written || quern__bitset_has(a->reads, index)) &&
+        quern__access_queries_reach(b, index, !is_written, archetype))
+        return QUERN__CONFLICT_LOOKUP;
+    if (!is_written) return QUERN__NO_CONFLICT;
+    if (quern__bitset_has(b->upward_by_others, index)) return QUERN__CONFLICT_LOOKUP;
+    if (!quern__bitset_has(b->upward_by_levels, index)) return QUERN__NO_CONFLICT;
+    return a_is_first && quern_relation_equal(a->levels, b->levels) ? QUERN__CONFLICT_LEVEL
+                                                                    : QUERN__CONFLICT_LOOKUP;
+}
+
+static bool terms_conflict_over(const quern__access *a, const quern__access *b, uint32_t index)
+{
+    return (quern__bitset_has(a->writes, index) && quern__bitset_has(b->reads, index)) ||
+           (quern__bitset_has(b->writes, index) && quern__bitset_has(a->reads, index));
+}
+
+/* Returns whether the terms of one system write a component of the archetype that the terms of the other read or
+ * write. */
+static bool access_terms_conflict_in(const quern__access *a, const quern__access *b,
+                                     const quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < archetype->component_count; i++)
+        if (terms_conflict_over(a, b, archetype->component_indices[i])) return true;
+    return false;
+}
+
+/* Returns the strongest conflict that results from `a` matching `archetype`: between the terms of `a` and the lookups
+ * and up-terms of `b`, and, if `b_matches`, between the terms of both systems. */
+static quern__conflict access_find_conflict_in(const quern__access *a, const quern__access *b,
+                                               bool a_is_first, const quern__archetype *archetype,
+                                               bool b_matches)
+{
+    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        const uint16_t index = archetype->component_indices[i];
+        quern__conflict_kind kind = quern__access_lookup_conflict(a, b, index, a_is_first, archetype);
+        if (kind == QUERN__NO_CONFLICT && b_matches && terms_conflict_over(a, b, index))
+            kind = QUERN__CONFLICT_COMPONENT;
+        if (kind > strongest.kind) strongest = (quern__conflict){.kind = (uint8_t)kind, .index = index};
+    }
+    return strongest;
+}
+
+/* Returns the strongest conflict, or the strongest local one, that some archetype could cause between `a` and `b`,
+ * which is later, over the first such component. */
+static quern__conflict access_find_possible_conflict(const quern__access *a, const quern__access *b,
+                                                     bool is_local)
+{
+    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
+    const quern__conflict_kind most = is_local ? QUERN__CONFLICT_LEVEL : QUERN__CONFLICT_LOOKUP;
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
+        const quern__conflict_kind kinds[] = {terms_conflict_over(a, b, i) ? QUERN__CONFLICT_COMPONENT
+                                                                           : QUERN__NO_CONFLICT,
+                                              quern__access_lookup_conflict(a, b, i, true, NULL),
+                                              quern__access_lookup_conflict(b, a, i, false, NULL)};
+        for (uint32_t k = 0; k < QUERN__COUNT_OF(kinds); k++)
+            if (kinds[k] > strongest.kind && kinds[k] <= most)
+                strongest = (quern__conflict){.kind = (uint8_t)kinds[k], .index = (uint16_t)i};
+    }
+    return strongest;
+}
+
+/* -------------------------------------------------------------------------------------------------- index */
+
+enum {
+    LIMIT = QUERN_MAX_COMPONENTS, /* of indices of components and of resources */
+    NUMBER_COUNT = QUERN__USE_KIND_COUNT * LIMIT
+};
+
+_Static_assert(QUERN_MAX_RESOURCES <= LIMIT, "components and resources have the same limit");
+_Static_assert(NUMBER_COUNT <= UINT16_MAX, "numbers of sets have 16 bits");
+
+/* Empties the index and prepares it for the positions from 0 to system_count - 1. Returns false if out of memory. */
+static bool access_index_reset(quern__access_index *index, const quern_allocator *allocator,
+                               uint32_t system_count)
+{
+    index->numbers.count = index->words.count = 0;
+    index->words_per_set = QUERN__BITSET_WORDS(system_count);
+    if (!quern__array_reserve(allocator, &index->numbers, NUMBER_COUNT)) return false;
+    memset(index->numbers.items, 0, NUMBER_COUNT * sizeof *index->numbers.items);
+    index->numbers.count = NUMBER_COUNT;
+    return true;
+}
+
+/* Adds all uses of the system at a position. Returns false if out of memory. */
+static bool access_index_add(quern__access_index *index, const quern_allocator *allocator,
+                             uint32_t position, const quern__access *access)
+{
+    const uint32_t words_per_set = index->words_per_set;
+    for (uint32_t i = 0; i < access->uses.count; i++) {
+        const quern__access_use use = access->uses.items[i];
+        uint16_t *number = &index->numbers.items[use.kind * LIMIT + use.index];
+        if (*number == 0) {
+            if (!quern__array_reserve(allocator, &index->words, index->words.count + words_per_set))
+                return false;
+            memset(index->words.items + index->words.count, 0, words_per_set * sizeof *index->words.items);
+            index->words.count += words_per_set;
+            *number = (uint16_t)(index->words.count / words_per_set);
+        }
+        quern__bitset_add(index->words.items + (size_t)(*number - 1) * words_per_set, position);
+    }
+    return true;
+}
+
+/* Returns the positions of the systems that use the component or resource in this way, or NULL if there are none. */
+static const uint64_t *access_index_find(const quern__access_index *index, quern__use_kind kind,
+                                         uint32_t of_index)
+{
+    const uint32_t number = index->numbers.items[(uint32_t)kind * LIMIT + of_index];
+    return number > 0 ? index->words.items + (size_t)(number - 1) * index->words_per_set : NULL;
+}
+
+/* ------------------------------------------------------------------------------------- all pairs */
 
 /* How two systems could conflict. */
 typedef enum partner_kind {
@@ -71,12 +391,12 @@ quern_result quern__conflicts_start(quern__plan *plan)
     const uint32_t word_count = WORD_SET_COUNT * QUERN__BITSET_WORDS(count);
     if (!quern__pair_set_reset(&conflicts->all, allocator, count) ||
         !quern__pair_set_reset(&conflicts->global, allocator, count) ||
-        !quern__access_index_reset(&conflicts->index, allocator, count) ||
+        !access_index_reset(&conflicts->index, allocator, count) ||
         !quern__array_reserve(allocator, &conflicts->words, word_count))
         return fail_memory(plan);
     for (uint32_t i = 0; i < count; i++) {
         plan->order.items[i]->checked_match_count = 0;
-        if (!quern__access_index_add(&conflicts->index, allocator, i, &plan->order.items[i]->access))
+        if (!access_index_add(&conflicts->index, allocator, i, &plan->order.items[i]->access))
             return fail_memory(plan);
     }
     plan->has_pairs = false;
@@ -88,7 +408,8 @@ void quern__conflicts_release(quern__plan *plan)
     const quern_allocator *allocator = quern__plan_allocator(plan);
     quern__pair_set_release(&plan->conflicts.all, allocator);
     quern__pair_set_release(&plan->conflicts.global, allocator);
-    quern__access_index_release(&plan->conflicts.index, allocator);
+    quern__array_release(allocator, &plan->conflicts.index.numbers);
+    quern__array_release(allocator, &plan->conflicts.index.words);
     quern__array_release(allocator, &plan->conflicts.words);
 }
 
@@ -168,8 +489,8 @@ static void find_partners(const conflict_search *search, const quern__system *sy
     for (uint32_t i = 0; i < system->access.uses.count; i++) {
         const quern__access_use use = system->access.uses.items[i];
         for (uint32_t k = 0; k < QUERN__COUNT_OF(meetings[0]); k++) {
-            const uint64_t *others = quern__access_index_find(&search->plan->conflicts.index,
-                                                              meetings[use.kind][k].other, use.index);
+            const uint64_t *others =
+                access_index_find(&search->plan->conflicts.index, meetings[use.kind][k].other, use.index);
             uint64_t *partners = search->partners[meetings[use.kind][k].kind];
             for (uint32_t word = first; word < end && others != NULL; word++)
                 partners[word] |= others[word];
@@ -188,9 +509,8 @@ static void find_partners(const conflict_search *search, const quern__system *sy
  * if_changed: these callbacks must run after, or before, all chunks of the other system. */
 static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
 {
-    bool is_order = quern__access_terms_may_conflict(&first->access, &second->access) &&
-                    first->end == NULL && second->begin == NULL && second->condition == NULL &&
-                    !second->access.watches_resources;
+    bool is_order = access_terms_may_conflict(&first->access, &second->access) && first->end == NULL &&
+                    second->begin == NULL && second->condition == NULL && !second->access.watches_resources;
     return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
 }
 
@@ -234,8 +554,7 @@ static uint64_t check_hits(const conflict_search *search, const quern__system *s
     while (unsure != 0) {
         const uint32_t bit = quern__bitset_pop_lowest(&unsure);
         const quern__system *other = search->plan->order.items[64 * word + bit];
-        if (!quern__access_terms_conflict_in(&system->access, &other->access, archetype))
-            hits &= ~(1ull << bit);
+        if (!access_terms_conflict_in(&system->access, &other->access, archetype)) hits &= ~(1ull << bit);
     }
     return hits;
 }
@@ -277,8 +596,8 @@ static quern__conflict_kind find_elsewhere(const quern__system *matching, const 
     quern__conflict_kind strongest = QUERN__NO_CONFLICT;
     const bool is_first = matching->position < looking->position;
     for (uint32_t i = 0; i < unchecked_count(matching) && strongest < QUERN__CONFLICT_LOOKUP; i++) {
-        const quern__conflict found = quern__access_find_conflict_in(
-            &matching->access, &looking->access, is_first, unchecked_match(matching, i), false);
+        const quern__conflict found = access_find_conflict_in(&matching->access, &looking->access, is_first,
+                                                              unchecked_match(matching, i), false);
         if (found.kind > strongest) strongest = (quern__conflict_kind)found.kind;
     }
     return strongest;
@@ -398,9 +717,12 @@ static quern__conflict_kind find_rule(const quern__system *first, const quern__s
 /* Strengthens the conflict by the matches of `a`; those of both are sorted by archetype. */
 static void strengthen_by_matches(quern__conflict *conflict, const quern__system *a, const quern__system *b)
 {
-    const quern__conflict_kind most = quern__access_may_conflict_by_lookup(&a->access, &b->access)
-                                          ? QUERN__CONFLICT_LOOKUP
-                                          : QUERN__CONFLICT_COMPONENT;
+    /* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
+     * and the other through a lookup or an up-term. */
+    const quern__conflict_kind most =
+        may_conflict_elsewhere(&a->access, &b->access) || may_conflict_elsewhere(&b->access, &a->access)
+            ? QUERN__CONFLICT_LOOKUP
+            : QUERN__CONFLICT_COMPONENT;
     uint32_t next = 0;
     for (uint32_t i = 0; i < a->query.matches.count && conflict->kind < most; i++) {
         const quern__archetype *archetype = a->query.matches.items[i].archetype;
@@ -409,8 +731,8 @@ static void strengthen_by_matches(quern__conflict *conflict, const quern__system
             next++;
         const bool b_matches =
             next < b->query.matches.count && b->query.matches.items[next].archetype == archetype;
-        strengthen(conflict, quern__access_find_conflict_in(
-                                 &a->access, &b->access, a->position < b->position, archetype, b_matches));
+        strengthen(conflict, access_find_conflict_in(&a->access, &b->access, a->position < b->position,
+                                                     archetype, b_matches));
     }
 }
 
@@ -421,13 +743,13 @@ quern__conflict quern__conflict_between(const quern__system *earlier, const quer
     if (!quern__conflicts_have(plan, earlier->position, later->position)) return conflict;
     conflict.kind = (uint8_t)find_rule(earlier, later);
     if (conflict.kind == QUERN__CONFLICT_DECLARED) return conflict;
-    strengthen(&conflict, quern__access_find_fixed_conflict(&earlier->access, &later->access));
+    strengthen(&conflict, access_find_fixed_conflict(&earlier->access, &later->access));
     if (conflict.kind > QUERN__CONFLICT_COMPONENT) return conflict;
     strengthen_by_matches(&conflict, earlier, later);
     strengthen_by_matches(&conflict, later, earlier);
     const bool is_local = !quern__conflicts_have_global(plan, earlier->position, later->position);
     /* If the archetypes of the conflict were removed, the declared accesses have to explain it. */
     if (conflict.kind == QUERN__NO_CONFLICT || quern__conflict_is_local(conflict.kind) != is_local)
-        conflict = quern__access_find_possible_conflict(&earlier->access, &later->access, is_local);
+        conflict = access_find_possible_conflict(&earlier->access, &later->access, is_local);
     return conflict;
 }

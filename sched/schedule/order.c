@@ -4,7 +4,7 @@
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Three orders: of the systems, of the views of a pass with levels, and of the passes of a segment (compile.h). */
+/* The order of the systems, the edges between passes, and the passes of a segment (compile.h). */
 
 /* Working memory for ordering. Indices count systems in order of registration. */
 typedef struct order_graph {
@@ -354,187 +354,133 @@ quern_result quern__order_systems(quern__plan *plan)
     return result == QUERN_OK ? walk_rules(plan, &noting) : result;
 }
 
-/* ------------------------------------------------------------------------------------------------ levels */
+/* ------------------------------------------------------------------------------------------------- edges */
 
-static quern_result fail_memory(const quern__pass *pass)
+/* The edges are the transitive reduction of the conflicts between passes. To find it, each pass has a set of the passes
+ * that it *reaches*: it waits for them, directly or indirectly. A pass takes its conflicts from the nearest pass to the
+ * farthest, skips those that it reaches already, and adds the sets of the others to its own.
+ *
+ * The sets of all passes together would be quadratic. So the passes that can be reached are divided into blocks, from the
+ * last to the first, and there are sets for the passes of one block at a time. Edges to later blocks are then known:
+ * they can lead to the block, but edges to earlier blocks cannot. */
+
+enum { BLOCK_PASSES = 4096, BLOCK_WORDS = BLOCK_PASSES / 64 };
+
+typedef struct pass_links {
+    const quern__plan *plan;
+    const quern__segment *segment;
+    uint32_t first, end;    /* the block: passes by index */
+    uint32_t words_per_set; /* words of a set of passes of a block */
+    uint64_t *reached;      /* one set per pass */
+    uint64_t *conflicting;  /* passes of the block with a conflict with the current pass */
+    bool *are_chained;      /* per pass: whether it reaches all passes before it */
+} pass_links;
+
+static uint64_t *reached_by(const pass_links *links, uint32_t pass)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order the views of system '%s' by level",
-                       pass->systems.items[0]->name);
+    return links->reached + (size_t)pass * links->words_per_set;
 }
 
-/* ------------------------------------------------------------------------------------ order of tables */
-
-static bool is_level_ordered(const quern__pass_call *call)
+/* Adds `before`, a pass of the block, and all that it reaches. */
+static void add_reached(const pass_links *links, uint64_t *reached, uint32_t before)
 {
-    return call->system->levels != NULL && call->system->is_enabled;
+    const uint64_t *others = reached_by(links, before);
+    if (before < links->end) quern__bitset_add(reached, before - links->first);
+    for (uint32_t word = 0; word < links->words_per_set; word++)
+        reached[word] |= others[word];
 }
 
-/* Returns the level of the table's stage: 0 if no enabled call is level-ordered. */
-static uint32_t level_of(const quern__pass_table *table)
+static bool add_edge(const pass_links *links, quern__pass *pass, uint32_t before)
 {
-    for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
-        if (is_level_ordered(call)) return table->level;
-    return 0;
+    if (!quern__array_reserve(quern__plan_allocator(links->plan), &pass->waits_for,
+                              pass->waits_for.count + 1))
+        return false;
+    pass->waits_for.items[pass->waits_for.count++] = before;
+    add_reached(links, reached_by(links, pass->index), before);
+    return true;
 }
 
-/* Makes a stage of the chunks from first_chunk on. */
-static void stage_chunks_from(quern__pass *pass, uint32_t first_chunk, bool is_deep)
+/* Returns whether the pass reaches all before it because it conflicts with the pass before, which reaches all others.
+ * Looks only at the nearest conflict of a pass with one system: this keeps long chains from being quadratic. */
+static bool is_chained(const pass_links *links, const quern__pass *pass)
 {
-    pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
-                                                            .first_chunk = first_chunk,
-                                                            .chunk_count = pass->chunk_count - first_chunk,
-                                                            .is_deep = is_deep};
+    const quern__plan *plan = links->plan;
+    uint32_t earlier;
+    if (pass->index == 0) return true;
+    if (pass->systems.count > 1 || !links->are_chained[pass->index - 1]) return false;
+    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[0]->position);
+    return quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first &&
+           plan->pass_indices.items[earlier] == pass->index - 1;
 }
 
-/* --------------------------------------------------------------------------------------- the last level */
-
-/* Lists the slots of the entities on the last level that have a target on another level. */
-static void list_top_slots(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
+/* Finds the edges from passes of the block to the pass. Returns false if out of memory. */
+static bool link_pass(const pass_links *links, quern__pass *pass)
 {
-    const quern__links *links = &pass->levels->links;
-    for (uint32_t i = 0; i < tag->archetypes.count; i++) {
-        const quern__archetype *archetype = storage->archetypes.items[tag->archetypes.items[i]];
-        for (uint32_t chunk = 0; chunk < archetype->chunk_count; chunk++) {
-            const quern__chunk_slot *slot = &archetype->slots[chunk];
-            const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
-            for (uint32_t row = 0; row < slot->row_count; row++) {
-                const uint32_t index = quern_entity_index(entities[row]);
-                if (quern__links_level(links, quern__links_target(links, index)) < QUERN_MAX_RELATION_LEVEL)
-                    pass->deep_slots.items[pass->deep_slots.count++] = index;
-            }
+    uint64_t *reached = reached_by(links, pass->index);
+    memset(reached, 0, links->words_per_set * sizeof *reached);
+    for (uint32_t i = 0; i < pass->waits_for.count; i++)
+        add_reached(links, reached, pass->waits_for.items[i]);
+    if (links->are_chained[pass->index]) return true;
+    if (pass->index > links->first && pass->index <= links->end && is_chained(links, pass)) {
+        links->are_chained[pass->index] = true;
+        return add_edge(links, pass, pass->index - 1);
+    }
+    /* Find the passes of the block that conflict with the pass, and add edges to those that it does not reach. */
+    const quern__plan *plan = links->plan;
+    bool found = false;
+    uint32_t earlier;
+    memset(links->conflicting, 0, links->words_per_set * sizeof(uint64_t));
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__pair_walk walk =
+            quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[i]->position);
+        while (quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first) {
+            const uint32_t before = plan->pass_indices.items[earlier];
+            if (before == pass->index || before < links->first || before >= links->end) continue;
+            quern__bitset_add(links->conflicting, before - links->first);
+            found = true;
         }
     }
-}
-
-/* Returns the index in tables_by_level of the archetype's table on the last level, or UINT32_MAX. Binary
- * search: the tables of a level are sorted by archetype. */
-static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype *archetype)
-{
-    uint32_t low = pass->ordered_table_count, high = pass->tables_by_level.count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (pass->tables_by_level.items[middle]->archetype->index < archetype->index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const bool is_there =
-        low < pass->tables_by_level.count && pass->tables_by_level.items[low]->archetype == archetype;
-    return is_there ? low : UINT32_MAX;
-}
-
-/* Lists the location of the slot's entity as a key: table, chunk, row. Omits an entity if its archetype has
- * no table. */
-static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
-{
-    const quern__record *record = quern__entities_record(&storage->entities, slot);
-    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    const uint32_t table = find_deep_table(pass, archetype);
-    if (table == UINT32_MAX) return;
-    const uint32_t chunk = quern__chunk_index_at(&archetype->shape, record->location);
-    const uint32_t row = quern__location_row(&archetype->shape, record->location);
-    pass->deep_rows.items[pass->deep_rows.count++].key =
-        (uint64_t)table << 48 | (uint64_t)chunk << 16 | row; /* fit: 65,536 archetypes, 16 KiB chunks */
-}
-
-/* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
-static void add_ranges(quern__pass *pass)
-{
-    const quern__sort_item *rows = pass->deep_rows.items;
-    quern__sort(pass->deep_rows.items, pass->sort_scratch.items, pass->deep_rows.count);
-    for (uint32_t i = 0; i < pass->deep_rows.count; i++)
-        if (i > 0 && rows[i].key == rows[i - 1].key + 1)
-            pass->deep_ranges.items[pass->deep_ranges.count - 1].count++;
-        else {
-            const quern__deep_range range = {.table = (uint32_t)(rows[i].key >> 48),
-                                             .chunk_index = (uint32_t)(rows[i].key >> 16),
-                                             .first_row = (uint16_t)rows[i].key,
-                                             .count = 1};
-            pass->deep_ranges.items[pass->deep_ranges.count++] = range;
-            pass->tables_by_level.items[range.table]->deep_range_count++;
+    if (!found) return true;
+    for (uint32_t word = links->words_per_set; word-- > 0;)
+        for (uint64_t left; (left = links->conflicting[word] & ~reached[word]) != 0;) {
+            const uint32_t high = (uint32_t)(left >> 32);
+            const uint32_t bit =
+                high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)left);
+            links->conflicting[word] &= (1ull << bit) - 1;
+            if (!add_edge(links, pass, links->first + 64 * word + bit)) return false;
         }
-    pass->deep_rows.count = 0;
+    return true;
 }
 
-static quern_result arrange_deep(quern__pass *pass)
+/* Lists in waits_for of each pass the indices of the passes that it must wait for, the greatest first. Omits passes for
+ * which another of these waits, directly or indirectly. Preconditions: the passes are in ascending order of index, and
+ * all conflicts lead from earlier to later ones. Errors: OUT_OF_MEMORY. */
+static quern_result link_passes(const quern__plan *plan, const quern__segment *segment)
 {
-    const quern__storage *storage = &pass->plan->world->storage;
-    const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
-    const quern__component *tag = storage->components.list.items[tag_index];
-    /* The entities on the last level of the relation, in all archetypes. */
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < tag->archetypes.count; i++)
-        count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
-    /* fits 32 bits: a world has fewer than 2^32 slots */
-    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
-    if (!quern__array_reserve(allocator, &pass->deep_slots, (uint32_t)count) ||
-        !quern__array_reserve(allocator, &pass->deep_rows, (uint32_t)count) ||
-        !quern__array_reserve(allocator, &pass->sort_scratch, (uint32_t)count) ||
-        !quern__array_reserve(allocator, &pass->deep_ranges, (uint32_t)count))
-        return fail_memory(pass);
-    pass->deep_slots.count = pass->deep_rows.count = pass->deep_ranges.count = 0;
-    list_top_slots(pass, storage, tag);
-    /* Build deep_ranges depth by depth: the sources of the entities at one depth are the entities at the next. */
-    const quern__links *links = &pass->levels->links;
-    for (uint32_t next = 0; next < pass->deep_slots.count;) {
-        const uint32_t end = pass->deep_slots.count;
-        for (; next < end; next++) {
-            const uint32_t slot = pass->deep_slots.items[next];
-            list_row(pass, storage, slot);
-            for (uint32_t child = quern__links_first(links, slot); child != QUERN__SLOT_NONE;
-                 child = quern__links_at(links, child)->next)
-                pass->deep_slots.items[pass->deep_slots.count++] = child;
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    const uint32_t count = segment->passes.count, all_words = QUERN__BITSET_WORDS(count);
+    pass_links links = {.plan = plan, .segment = segment};
+    if (count < 2) return QUERN_OK;
+    links.words_per_set = all_words < BLOCK_WORDS ? all_words : BLOCK_WORDS;
+    const size_t bytes = (count + (size_t)1) * links.words_per_set * sizeof(uint64_t) + count;
+    links.reached = quern__allocate(allocator, bytes, _Alignof(uint64_t));
+    bool has_memory = links.reached != NULL;
+    if (has_memory) {
+        links.conflicting = reached_by(&links, count);
+        links.are_chained = (bool *)(links.conflicting + links.words_per_set);
+        memset(links.are_chained, 0, count);
+        const uint32_t block_count = (count + BLOCK_PASSES - 1) / BLOCK_PASSES;
+        links.are_chained[0] = true;
+        for (uint32_t block = block_count; has_memory && block-- > 0;) {
+            links.first = block * BLOCK_PASSES;
+            links.end = links.first + BLOCK_PASSES < count ? links.first + BLOCK_PASSES : count;
+            for (uint32_t i = links.first; i < count && has_memory; i++)
+                has_memory = link_pass(&links, segment->passes.items[i]);
         }
-        add_ranges(pass);
     }
-    /* Number the views that level-ordered systems have on the last level, after their other views. */
-    for (uint32_t i = 0; i < pass->systems.count; i++)
-        pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
-    for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
-        const quern__pass_table *table = pass->tables_by_level.items[i];
-        for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
-            if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
-    }
-    stage_chunks_from(pass, pass->chunk_count, true);
-    pass->links_version = pass->levels->links.version;
-    return QUERN_OK;
-}
-
-quern_result quern__levels_arrange(quern__pass *pass)
-{
-    uint32_t ends[QUERN__LEVEL_COUNT];
-    if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->tables_by_level,
-                              pass->filled_tables.count))
-        return fail_memory(pass);
-    /* Sort the tables that have chunks by level. ends[level]: index after the last table of the level. */
-    uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
-    for (uint32_t i = 0; i < pass->filled_tables.count; i++)
-        places[level_of(pass->filled_tables.items[i]) + 1]++;
-    for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
-        ends[level] = places[level + 1] += places[level];
-    for (uint32_t i = 0; i < pass->filled_tables.count; i++) {
-        quern__pass_table *table = pass->filled_tables.items[i];
-        pass->tables_by_level.items[places[level_of(table)]++] = table;
-    }
-    pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
-    /* Number the chunks in iteration order, and add one stage per level. In a serial pass, one job runs all
-     * levels but the last, as one stage. */
-    uint32_t table = 0;
-    pass->stage_count = 0;
-    pass->chunk_count = 0;
-    for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
-        const uint32_t first_chunk = pass->chunk_count;
-        for (; table < ends[level]; table++) {
-            pass->tables_by_level.items[table]->first_chunk = pass->chunk_count;
-            pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
-        }
-        if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
-            stage_chunks_from(pass, first_chunk, false);
-    }
-    if (pass->stage_count == 0) stage_chunks_from(pass, 0, false);
-    pass->ordered_tables = pass->tables_by_level.items;
-    pass->ordered_table_count = table;
-    return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
+    quern__release(allocator, links.reached, bytes, _Alignof(uint64_t));
+    return has_memory ? QUERN_OK
+                      : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to link %u passes", count);
 }
 
 /* -------------------------------------------------------------------------- grouping systems into passes */
@@ -793,7 +739,7 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
             numbers[pass->systems.items[k]->position] = k;
         find_lanes(pass, numbers);
     }
-    quern_result result = quern__link_passes(plan, segment);
+    quern_result result = link_passes(plan, segment);
     if (result == QUERN_OK && random != NULL) result = shuffle(plan, segment, random);
     return result;
 }

@@ -4,7 +4,8 @@
 #include "sched/schedule/compile.h"
 #include "sched/schedule/schedule_plan.h"
 
-/* The tables of a pass, and its preparation for a frame: counts, stages and prefetching (schedule_plan.h). */
+/* The tables of a pass, their order by levels, and its preparation for a frame: counts, stages and prefetching
+ * (schedule_plan.h). */
 
 void quern__pass_destroy(quern__pass *pass)
 {
@@ -40,17 +41,6 @@ static void add_columns(quern__pass *pass, const quern__pass_table *table)
         if (is_used)
             pass->columns.items[pass->columns.count++] = (quern__pass_column){
                 .offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
-    }
-}
-
-static void clear_tables(quern__pass *pass)
-{
-    pass->tables.count = pass->calls.count = pass->columns.count = 0;
-    pass->table_words.count = pass->worded_count = 0;
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
-        system->table_match_count = 0;
-        system->table_removed_count = system->query.removed_count;
     }
 }
 
@@ -102,7 +92,15 @@ quern_result quern__pass_extend(quern__pass *pass)
     for (uint32_t i = 0; i < pass->systems.count; i++)
         any_removed |=
             pass->systems.items[i]->table_removed_count != pass->systems.items[i]->query.removed_count;
-    if (any_removed) clear_tables(pass);
+    if (any_removed) {
+        pass->tables.count = pass->calls.count = pass->columns.count = 0;
+        pass->table_words.count = pass->worded_count = 0;
+        for (uint32_t i = 0; i < pass->systems.count; i++) {
+            quern__system *system = pass->systems.items[i];
+            system->table_match_count = 0;
+            system->table_removed_count = system->query.removed_count;
+        }
+    }
     uint32_t count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++)
         count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->table_match_count;
@@ -127,6 +125,212 @@ quern_result quern__pass_extend(quern__pass *pass)
     return has_memory ? QUERN_OK : fail_memory(pass);
 }
 
+/* ------------------------------------------------------------------------------------------------ levels */
+
+/* Level-by-level execution of a pass.
+ *
+ * All entities of an archetype are on one level of a relation (core/relations/relation_internal.h). So the
+ * pass iterates its tables in ascending order of level, and the tables of one level in ascending order of
+ * archetype. Each level that has chunks is a stage: a node of the graph, after the node of the previous
+ * level. A table on which the pass calls no level-ordered system belongs to the first stage, whatever its
+ * level.
+ *
+ * The last level also holds all deeper entities, so its entities may be targets of each other. The pass
+ * iterates these entities last, in the order of their true depth, as one item. Each level-ordered system is
+ * called for all of them before the next system starts, exactly as if it ran alone. The other systems are
+ * called on their chunks, in between. A view of the last level holds adjacent rows of one chunk that have
+ * the same depth, often a single row. Views of equal depth are ordered by archetype, chunk and row.
+ *
+ * Ordinals: the views of all other levels are numbered first, by archetype and chunk as in every pass. The
+ * views of the last level follow in the order of iteration. Stages, views and ordinals depend on the world
+ * alone.
+ *
+ * The result is the same at any thread count. The target of a row is on a lower level or at a smaller
+ * depth, so it is already processed when a system reads it, as if the system ran alone on one thread. */
+
+static quern_result fail_memory_for_levels(const quern__pass *pass)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order the views of system '%s' by level",
+                       pass->systems.items[0]->name);
+}
+
+/* ------------------------------------------------------------------------------------ order of tables */
+
+static bool is_level_ordered(const quern__pass_call *call)
+{
+    return call->system->levels != NULL && call->system->is_enabled;
+}
+
+/* Returns the level of the table's stage: 0 if no enabled call is level-ordered. */
+static uint32_t level_of(const quern__pass_table *table)
+{
+    for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
+        if (is_level_ordered(call)) return table->level;
+    return 0;
+}
+
+/* Makes a stage of the chunks from first_chunk on. */
+static void stage_chunks_from(quern__pass *pass, uint32_t first_chunk, bool is_deep)
+{
+    pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
+                                                            .first_chunk = first_chunk,
+                                                            .chunk_count = pass->chunk_count - first_chunk,
+                                                            .is_deep = is_deep};
+}
+
+/* --------------------------------------------------------------------------------------- the last level */
+
+/* Lists the slots of the entities on the last level that have a target on another level. */
+static void list_top_slots(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
+{
+    const quern__links *links = &pass->levels->links;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[tag->archetypes.items[i]];
+        for (uint32_t chunk = 0; chunk < archetype->chunk_count; chunk++) {
+            const quern__chunk_slot *slot = &archetype->slots[chunk];
+            const quern_entity *entities = quern__archetype_entities(archetype, quern__slot_chunk(slot));
+            for (uint32_t row = 0; row < slot->row_count; row++) {
+                const uint32_t index = quern_entity_index(entities[row]);
+                if (quern__links_level(links, quern__links_target(links, index)) < QUERN_MAX_RELATION_LEVEL)
+                    pass->deep_slots.items[pass->deep_slots.count++] = index;
+            }
+        }
+    }
+}
+
+/* Returns the index in tables_by_level of the archetype's table on the last level, or UINT32_MAX. Binary
+ * search: the tables of a level are sorted by archetype. */
+static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype *archetype)
+{
+    uint32_t low = pass->ordered_table_count, high = pass->tables_by_level.count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (pass->tables_by_level.items[middle]->archetype->index < archetype->index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool is_there =
+        low < pass->tables_by_level.count && pass->tables_by_level.items[low]->archetype == archetype;
+    return is_there ? low : UINT32_MAX;
+}
+
+/* Lists the location of the slot's entity as a key: table, chunk, row. Omits an entity if its archetype has
+ * no table. */
+static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const uint32_t table = find_deep_table(pass, archetype);
+    if (table == UINT32_MAX) return;
+    const uint32_t chunk = quern__chunk_index_at(&archetype->shape, record->location);
+    const uint32_t row = quern__location_row(&archetype->shape, record->location);
+    pass->deep_rows.items[pass->deep_rows.count++].key =
+        (uint64_t)table << 48 | (uint64_t)chunk << 16 | row; /* fit: 65,536 archetypes, 16 KiB chunks */
+}
+
+/* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
+static void add_ranges(quern__pass *pass)
+{
+    const quern__sort_item *rows = pass->deep_rows.items;
+    quern__sort(pass->deep_rows.items, pass->sort_scratch.items, pass->deep_rows.count);
+    for (uint32_t i = 0; i < pass->deep_rows.count; i++)
+        if (i > 0 && rows[i].key == rows[i - 1].key + 1)
+            pass->deep_ranges.items[pass->deep_ranges.count - 1].count++;
+        else {
+            const quern__deep_range range = {.table = (uint32_t)(rows[i].key >> 48),
+                                             .chunk_index = (uint32_t)(rows[i].key >> 16),
+                                             .first_row = (uint16_t)rows[i].key,
+                                             .count = 1};
+            pass->deep_ranges.items[pass->deep_ranges.count++] = range;
+            pass->tables_by_level.items[range.table]->deep_range_count++;
+        }
+    pass->deep_rows.count = 0;
+}
+
+static quern_result arrange_deep(quern__pass *pass)
+{
+    const quern__storage *storage = &pass->plan->world->storage;
+    const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
+    const quern__component *tag = storage->components.list.items[tag_index];
+    /* The entities on the last level of the relation, in all archetypes. */
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++)
+        count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
+    /* fits 32 bits: a world has fewer than 2^32 slots */
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    if (!quern__array_reserve(allocator, &pass->deep_slots, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &pass->deep_rows, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &pass->sort_scratch, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &pass->deep_ranges, (uint32_t)count))
+        return fail_memory_for_levels(pass);
+    pass->deep_slots.count = pass->deep_rows.count = pass->deep_ranges.count = 0;
+    list_top_slots(pass, storage, tag);
+    /* Build deep_ranges depth by depth: the sources of the entities at one depth are the entities at the next. */
+    const quern__links *links = &pass->levels->links;
+    for (uint32_t next = 0; next < pass->deep_slots.count;) {
+        const uint32_t end = pass->deep_slots.count;
+        for (; next < end; next++) {
+            const uint32_t slot = pass->deep_slots.items[next];
+            list_row(pass, storage, slot);
+            for (uint32_t child = quern__links_first(links, slot); child != QUERN__SLOT_NONE;
+                 child = quern__links_at(links, child)->next)
+                pass->deep_slots.items[pass->deep_slots.count++] = child;
+        }
+        add_ranges(pass);
+    }
+    /* Number the views that level-ordered systems have on the last level, after their other views. */
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
+    for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
+        const quern__pass_table *table = pass->tables_by_level.items[i];
+        for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
+            if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
+    }
+    stage_chunks_from(pass, pass->chunk_count, true);
+    pass->links_version = pass->levels->links.version;
+    return QUERN_OK;
+}
+
+/* Arranges a pass: the order of its tables, the stages, and the views of the last level. Precondition: the tables have
+ * been counted. Errors: OUT_OF_MEMORY. */
+static quern_result levels_arrange(quern__pass *pass)
+{
+    uint32_t ends[QUERN__LEVEL_COUNT];
+    if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->tables_by_level,
+                              pass->filled_tables.count))
+        return fail_memory_for_levels(pass);
+    /* Sort the tables that have chunks by level. ends[level]: index after the last table of the level. */
+    uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++)
+        places[level_of(pass->filled_tables.items[i]) + 1]++;
+    for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
+        ends[level] = places[level + 1] += places[level];
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++) {
+        quern__pass_table *table = pass->filled_tables.items[i];
+        pass->tables_by_level.items[places[level_of(table)]++] = table;
+    }
+    pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
+    /* Number the chunks in iteration order, and add one stage per level. In a serial pass, one job runs all
+     * levels but the last, as one stage. */
+    uint32_t table = 0;
+    pass->stage_count = 0;
+    pass->chunk_count = 0;
+    for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
+        const uint32_t first_chunk = pass->chunk_count;
+        for (; table < ends[level]; table++) {
+            pass->tables_by_level.items[table]->first_chunk = pass->chunk_count;
+            pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
+        }
+        if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
+            stage_chunks_from(pass, first_chunk, false);
+    }
+    if (pass->stage_count == 0) stage_chunks_from(pass, 0, false);
+    pass->ordered_tables = pass->tables_by_level.items;
+    pass->ordered_table_count = table;
+    return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
+}
+
 /* ------------------------------------------------------------------------------------------ prepare */
 
 /* Returns the bytes of one row that the table's calls read or write. */
@@ -138,7 +342,7 @@ static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *
     return bytes;
 }
 
-/* Returns whether the system's views of the table are views of the last level, which quern__levels_arrange
+/* Returns whether the system's views of the table are views of the last level, which levels_arrange
  * numbers. */
 static bool is_deep(const quern__pass_table *table, const quern__system *system)
 {
@@ -218,14 +422,6 @@ static quern_result count_target_views(quern__pass *pass)
     system->entity_count = system->query.target->rows.count;
     pass->touched_bytes = 0;
     return QUERN_OK;
-}
-
-/* Counts the pieces of a system with an order, which share the rows of its tables. */
-static void count_pieces(quern__pass *pass)
-{
-    quern__system *system = pass->systems.items[0];
-    const uint64_t pieces = (system->entity_count + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
-    system->view_count = pass->chunk_count = (uint32_t)pieces;
 }
 
 /* Counts the views of a system with items. They are the batches that the system has not read. */
@@ -339,7 +535,13 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         if (result != QUERN_OK) return result;
     }
     if (pass->systems.items[0]->events.items != NULL) count_event_views(pass);
-    if (pass->systems.items[0]->query.order != NULL) count_pieces(pass);
+    if (pass->systems.items[0]->query.order != NULL) {
+        /* A system with an order has pieces, which share the rows of its tables. */
+        quern__system *system = pass->systems.items[0];
+        const uint64_t pieces =
+            (system->entity_count + QUERN_ORDER_PIECE_ROWS - 1) / QUERN_ORDER_PIECE_ROWS;
+        system->view_count = pass->chunk_count = (uint32_t)pieces;
+    }
     pass->exceeds_own_caches = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     plan_prefetch(pass, thread_count);
     /* The tables in their own order, as one stage. */
@@ -348,7 +550,7 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     pass->stages[0] = (quern__pass_stage){.pass = pass, .chunk_count = pass->chunk_count};
     pass->stage_count = 1;
     if (pass->levels != NULL) {
-        quern_result result = quern__levels_arrange(pass);
+        quern_result result = levels_arrange(pass);
         if (result != QUERN_OK) return result;
     }
     pass->splits_lanes = pass->chunk_count < thread_count && pass->lane_count > 1;

@@ -28,10 +28,6 @@ typedef QUERN__ARRAY(quern__order_rule) quern__order_rules;
 
 typedef enum quern__rule_kind { QUERN__BEFORE, QUERN__AFTER, QUERN__AFTER_COMMANDS_OF } quern__rule_kind;
 
-/* Adds a list of names of a definition. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
-quern_result quern__rules_add(quern__order_rules *rules, const quern_allocator *allocator,
-                              const char *const *names, quern__rule_kind kind);
-
 typedef struct quern__set_name {
     char text[QUERN_MAX_NAME_BYTES + 1];
 } quern__set_name;
@@ -65,7 +61,7 @@ typedef struct quern__system {
     quern_system_condition *condition;
     double interval_seconds; /* time between runs; 0: the system runs in every frame */
     uint32_t every;          /* frames from one run to the next; 0 or 1: the system runs in every frame */
-    uint32_t offset;         /* declared turn, from 1; 0: chosen by quern__spread_systems */
+    uint32_t offset;         /* declared turn, from 1; 0: chosen by spread_systems */
     void *user_data;
     quern__access access;
     quern__event_use events;
@@ -365,7 +361,7 @@ typedef struct quern__pass {
     bool exceeds_own_caches; /* touched_bytes exceeds the sum of the threads' own caches */
     bool prefetches;         /* some table is prefetched */
 
-    /* set by quern__levels_arrange */
+    /* set by levels_arrange */
     QUERN__ARRAY(quern__pass_table *) tables_by_level; /* tables with chunks, in order of level */
     QUERN__ARRAY(quern__deep_range) deep_ranges;       /* views of the last level, in order of depth */
     uint64_t links_version;                            /* version of the relation's links in deep_ranges */

@@ -2,14 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/schedule_plan.h"
 
-#include "core/query/index_internal.h"
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
 #include <float.h>
 #include <stdio.h>
 
-/* Systems: the checks of a definition, creation, and memory for partial results (schedule_plan.h). */
+/* Systems: the checks of a definition, creation, memory for partial results, and sets of systems (schedule_plan.h). */
 
 enum {
     PARTIAL_ALIGNMENT_BYTES = 64,
@@ -321,7 +320,8 @@ static quern_result check_conflicts(const quern__system *system, const quern_wor
 
 /* ------------------------------------------------------------------------------------------ create */
 
-quern_result quern__rules_add(quern__order_rules *rules, const quern_allocator *allocator,
+/* Adds a list of names of a definition. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+static quern_result rules_add(quern__order_rules *rules, const quern_allocator *allocator,
                               const char *const *names, quern__rule_kind kind)
 {
     static const char *const lists[] = {"before", "after", "after_commands_of"};
@@ -445,12 +445,10 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_conflicts(system, world, def->levels);
     const quern_allocator *allocator = &world->storage.allocator;
+    if (result == QUERN_OK) result = rules_add(&system->rules, allocator, def->before, QUERN__BEFORE);
+    if (result == QUERN_OK) result = rules_add(&system->rules, allocator, def->after, QUERN__AFTER);
     if (result == QUERN_OK)
-        result = quern__rules_add(&system->rules, allocator, def->before, QUERN__BEFORE);
-    if (result == QUERN_OK) result = quern__rules_add(&system->rules, allocator, def->after, QUERN__AFTER);
-    if (result == QUERN_OK)
-        result =
-            quern__rules_add(&system->rules, allocator, def->after_commands_of, QUERN__AFTER_COMMANDS_OF);
+        result = rules_add(&system->rules, allocator, def->after_commands_of, QUERN__AFTER_COMMANDS_OF);
     if (result == QUERN_OK) result = add_set_names(system, def->sets);
     if (result != QUERN_OK || def->reacts_to == 0) return result;
     if (replaced != NULL && react_alike(system, replaced)) return QUERN_OK; /* takes its reaction over */
@@ -605,4 +603,78 @@ quern_result quern__system_prepare_queries(quern__system *system, uint32_t worke
     for (uint32_t i = 0; i < system->query_count && result == QUERN_OK; i++)
         result = quern__query_prepare_inside(&system->queries[i], worker_count);
     return result != QUERN_OK ? quern__message_add_call(result, system->name, NULL) : QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- sets of systems */
+
+static void never_called(quern_context *context)
+{
+    (void)context;
+}
+
+/* A callback needs a system that declares what it accesses: the condition of a set belongs to one that is in no phase. */
+static quern_result create_asker(quern_world *world, const quern_set_def *def, quern__set *set)
+{
+    quern_system_def asker = {
+        .name = set->name, .begin = never_called, .condition = def->condition, .user_data = def->user_data};
+    if (def->condition == NULL) return QUERN_OK;
+    memcpy(asker.resources, def->resources, sizeof asker.resources);
+    for (uint32_t i = 0; i < QUERN_MAX_ACCESS; i++)
+        if (asker.resources[i].resource.bits != 0 && asker.resources[i].access != QUERN_ACCESS_READ)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "resource %u of the set's condition has another access than QUERN_ACCESS_READ: a "
+                "condition only reads",
+                i);
+    return quern__system_create(world, &asker, 1, NULL, &set->asker);
+}
+
+quern_result quern__set_create(quern_world *world, const quern_set_def *def, quern__set **out_set)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__set *set = quern__allocate(allocator, sizeof *set, _Alignof(quern__set));
+    if (set == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for set '%s'", def->name);
+    *set = (quern__set){.is_enabled = true, .is_open = true};
+    memcpy(set->name, def->name, strlen(def->name) + 1);
+    quern_result result = create_asker(world, def, set);
+    if (result == QUERN_OK) result = rules_add(&set->rules, allocator, def->before, QUERN__BEFORE);
+    if (result == QUERN_OK) result = rules_add(&set->rules, allocator, def->after, QUERN__AFTER);
+    if (result == QUERN_OK)
+        result = rules_add(&set->rules, allocator, def->after_commands_of, QUERN__AFTER_COMMANDS_OF);
+    if (result == QUERN_OK)
+        *out_set = set;
+    else
+        quern__set_destroy(set, allocator);
+    return result;
+}
+
+void quern__set_destroy(quern__set *set, const quern_allocator *allocator)
+{
+    if (set->asker != NULL) quern__system_destroy(set->asker);
+    quern__array_release(allocator, &set->rules);
+    quern__array_release(allocator, &set->members);
+    quern__release(allocator, set, sizeof *set, _Alignof(quern__set));
+}
+
+quern__set *quern__plan_find_set(const quern__plan *plan, const char *name)
+{
+    for (uint32_t i = 0; i < plan->sets.count; i++)
+        if (strcmp(plan->sets.items[i]->name, name) == 0) return plan->sets.items[i];
+    return NULL;
+}
+
+bool quern__plan_allows(const quern__plan *plan, const quern__system *system)
+{
+    for (uint32_t i = 0; i < system->set_names.count; i++) {
+        const quern__set *set = quern__plan_find_set(plan, system->set_names.items[i].text);
+        if (set != NULL && !set->is_enabled) return false;
+    }
+    return system->wants_enabled;
+}
+
+bool quern__set_is_in_phase(const quern__set *set, uint32_t phase)
+{
+    for (uint32_t i = 0; i < set->members.count; i++)
+        if (set->members.items[i]->phase == phase) return true;
+    return false;
 }

@@ -5,11 +5,12 @@
 
 /* A random program that draws all features of a world together, and a serial model of it.
  *
- * The model (every_model.c) is written from the documents and applies one change after another. It knows neither
- * chunks nor rows: an entity is known by its id, a component that each entity has. While a frame runs on one thread,
- * the callbacks of the program (every_program.c) show the model each row, write and command as it happens, and the
- * model compares what a callback sees with what it expects. So the model learns the order of rows from the views,
- * and checks that each view has the rows, and each row the values, that a serial execution would have. */
+ * The model (every_model.c, and every_model_frames.c for frames) is written from the documents and applies one change
+ * after another. It knows neither chunks nor rows: an entity is known by its id, a component that each entity has.
+ * While a frame runs on one thread, the callbacks of the program (every_program.c) show the model each row, write and
+ * command as it happens, and the model compares what a callback sees with what it expects. So the model learns the
+ * order of rows from the views, and checks that each view has the rows, and each row the values, that a serial
+ * execution would have. */
 
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

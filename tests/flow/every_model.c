@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/flow/every.h"
+#include "tests/flow/every_model.h"
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BIT(type) ((uint32_t)1 << (type))
 
 const quern_relation_def every_relations[EVERY_RELATIONS] = {
     {.name = "parent", .levels = true, .ordered = true},
@@ -98,73 +96,14 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "refused type",
 };
 
-enum {
-    MAX_ENTITIES = EVERY_MODEL_ENTITIES,
-    MAX_EDGES = 3000,
-    MAX_CHANGES = 30000,
-    MAX_WAITING = 1000,
-    MAX_COPIES = 3000,
-    MAX_EVENTS = 20000,
-    MAX_PREFAB_EDGES = 128,
-    MAX_CLONES = 512,
-    READERS = 4
-};
-
-typedef every_model_edge edge;
-
-typedef struct event {
-    uint64_t id;
-    int entity; /* EVERY_NONE: null */
-} event;
-
-/* A row that reactions to removed rows have not seen. */
-typedef struct copy {
-    uint32_t reaction;
-    int entity;
-    uint64_t words[EVERY_WORDS];
-} copy;
-
-typedef struct prefab {
-    uint32_t member_count;
-    every_values values[EVERY_MEMBERS]; /* the handle of EVERY_LINK: -1 - member, if it is one */
-    bool is_through[EVERY_MEMBERS];
-    int targets[EVERY_MEMBERS][EVERY_SINGLES]; /* MEMBER + number, if it is a member */
-    int64_t ranks[EVERY_MEMBERS][EVERY_SINGLES];
-    uint64_t edge_values[EVERY_MEMBERS][EVERY_SINGLES];
-    char names[EVERY_MEMBERS][4];
-    uint32_t edge_count;
-    edge edges[MAX_PREFAB_EDGES]; /* source: a member; target like targets */
-} prefab;
-
-enum { MEMBER = 1 << 20 };
-
-/* What histories save. */
-typedef struct state {
-    every_entity entities[MAX_ENTITIES];
-    int entity_count;
-    edge edges[MAX_EDGES];
-    uint32_t edge_count;
-    int64_t highest_rank, lowest_rank;
-    event events[MAX_EVENTS];
-    uint32_t event_count, positions[READERS];
-    copy copies[MAX_COPIES];
-    uint32_t copy_count;
-    bool is_system_off[EVERY_SYSTEMS], is_reaction_off[EVERY_REACTIONS];
-    uint32_t order[EVERY_SYSTEMS];     /* systems in the order of registration */
-    every_change waiting[MAX_WAITING]; /* commands of the world itself */
-    uint32_t waiting_count;
-} state;
-
-static state *it, *saves[EVERY_SAVES];
+state *every_state;
+static state *saves[EVERY_SAVES];
+every_model_terms every_model_program;
 static prefab prefabs[EVERY_PREFABS + 1];  /* the last one is that of a copy */
 static every_change recorded[MAX_CHANGES]; /* commands of the systems */
 static uint32_t recorded_count;
 static uint64_t change_count;
 uint64_t every_pairs[EVERY_FEATURES][EVERY_FEATURES];
-
-static const every_terms *systems, *reactions;
-static const uint32_t *phases;
-static uint32_t system_count, reaction_count;
 
 /* ------------------------------------------------------------------------------------------ entities */
 
@@ -174,14 +113,14 @@ static int by_id[ID_SLOTS]; /* number + 1, by open addressing */
 
 static void enter_slot(int entity)
 {
-    const quern_entity handle = it->entities[entity].handle;
+    const quern_entity handle = every_state->entities[entity].handle;
     if (!quern_entity_is_null(handle) && !quern_entity_is_provisional(handle))
         by_slot[quern_entity_index(handle) % SLOTS] = entity + 1;
 }
 
 static void enter_id(int entity)
 {
-    uint32_t at = (uint32_t)(it->entities[entity].id * 0x9E3779B97F4A7C15u >> 40) % ID_SLOTS;
+    uint32_t at = (uint32_t)(every_state->entities[entity].id * 0x9E3779B97F4A7C15u >> 40) % ID_SLOTS;
     while (by_id[at] != 0)
         at = (at + 1) % ID_SLOTS;
     by_id[at] = entity + 1;
@@ -191,7 +130,7 @@ int every_model_find_id(uint64_t id)
 {
     uint32_t at = (uint32_t)(id * 0x9E3779B97F4A7C15u >> 40) % ID_SLOTS;
     for (; by_id[at] != 0; at = (at + 1) % ID_SLOTS)
-        if (it->entities[by_id[at] - 1].id == id) return by_id[at] - 1;
+        if (every_state->entities[by_id[at] - 1].id == id) return by_id[at] - 1;
     return EVERY_NONE;
 }
 
@@ -199,9 +138,10 @@ int every_model_find(quern_entity handle)
 {
     if (quern_entity_is_null(handle)) return EVERY_NONE;
     const int known = by_slot[quern_entity_index(handle) % SLOTS] - 1;
-    if (known >= 0 && quern_entity_equal(it->entities[known].handle, handle)) return known;
-    for (int i = it->entity_count; i-- > 0;)
-        if (quern_entity_equal(it->entities[i].handle, handle) && !quern_entity_is_provisional(handle))
+    if (known >= 0 && quern_entity_equal(every_state->entities[known].handle, handle)) return known;
+    for (int i = every_state->entity_count; i-- > 0;)
+        if (quern_entity_equal(every_state->entities[i].handle, handle) &&
+            !quern_entity_is_provisional(handle))
             return i;
     return EVERY_NONE;
 }
@@ -210,8 +150,9 @@ int every_model_find(quern_entity handle)
 static int resolve(quern_entity handle, uint32_t stream)
 {
     if (!quern_entity_is_provisional(handle)) return every_model_find(handle);
-    for (int i = it->entity_count; i-- > 0;)
-        if (quern_entity_equal(it->entities[i].handle, handle) && it->entities[i].stream == stream)
+    for (int i = every_state->entity_count; i-- > 0;)
+        if (quern_entity_equal(every_state->entities[i].handle, handle) &&
+            every_state->entities[i].stream == stream)
             return i;
     cr_assert_fail("no entity has this provisional handle");
     return EVERY_NONE;
@@ -229,22 +170,22 @@ static int must_resolve(quern_entity handle, uint32_t stream)
 
 uint32_t every_model_count(void)
 {
-    return (uint32_t)it->entity_count;
+    return (uint32_t)every_state->entity_count;
 }
 
 every_entity *every_model_at(int entity)
 {
-    return &it->entities[entity];
+    return &every_state->entities[entity];
 }
 
 const every_model_edge *every_model_edge_at(uint32_t i)
 {
-    return &it->edges[i];
+    return &every_state->edges[i];
 }
 
 uint32_t every_model_edge_count(void)
 {
-    return it->edge_count;
+    return every_state->edge_count;
 }
 
 uint64_t every_model_change_count(void)
@@ -254,9 +195,9 @@ uint64_t every_model_change_count(void)
 
 static int add_entity(uint64_t id, quern_entity handle, uint32_t stream)
 {
-    cr_assert_lt(it->entity_count, MAX_ENTITIES);
+    cr_assert_lt(every_state->entity_count, MAX_ENTITIES);
     cr_assert_eq(every_model_find_id(id), EVERY_NONE, "the program gives an id twice");
-    every_entity *made = &it->entities[it->entity_count];
+    every_entity *made = &every_state->entities[every_state->entity_count];
     memset((void *)made, 0, sizeof *made);
     made->id = id;
     made->handle = handle;
@@ -267,15 +208,15 @@ static int add_entity(uint64_t id, quern_entity handle, uint32_t stream)
     made->kept = made->now;
     for (uint32_t r = 0; r < EVERY_SINGLES; r++)
         made->targets[r] = EVERY_NONE;
-    it->entity_count++;
-    enter_id(it->entity_count - 1);
-    enter_slot(it->entity_count - 1);
-    return it->entity_count - 1;
+    every_state->entity_count++;
+    enter_id(every_state->entity_count - 1);
+    enter_slot(every_state->entity_count - 1);
+    return every_state->entity_count - 1;
 }
 
-static void learn(int entity, quern_entity handle)
+void every_model_set_handle(int entity, quern_entity handle)
 {
-    it->entities[entity].handle = handle;
+    every_state->entities[entity].handle = handle;
     enter_slot(entity);
 }
 
@@ -322,7 +263,7 @@ static void take(every_values *values, uint32_t type)
     values->implied &= ~BIT(type);
 }
 
-static void toggle(every_values *values, uint32_t type, bool enabled)
+void every_model_toggle_value(every_values *values, uint32_t type, bool enabled)
 {
     const uint32_t bit = (values->set | values->implied) & BIT(type);
     values->disabled &= ~bit;
@@ -352,84 +293,89 @@ static void add_required(every_entity *entity)
 static bool is_above(uint32_t relation, int above, int below)
 {
     while (below != EVERY_NONE && below != above)
-        below = it->entities[below].targets[relation];
+        below = every_state->entities[below].targets[relation];
     return below == above;
 }
 
 int every_model_next_sibling(uint32_t relation, int target, bool is_first, int64_t rank)
 {
     int found = EVERY_NONE;
-    for (int i = 0; i < it->entity_count; i++) {
-        const every_entity *entity = &it->entities[i];
+    for (int i = 0; i < every_state->entity_count; i++) {
+        const every_entity *entity = &every_state->entities[i];
         if (!entity->is_alive || entity->targets[relation] != target ||
             (!is_first && entity->ranks[relation] <= rank))
             continue;
-        if (found == EVERY_NONE || entity->ranks[relation] < it->entities[found].ranks[relation]) found = i;
+        if (found == EVERY_NONE || entity->ranks[relation] < every_state->entities[found].ranks[relation])
+            found = i;
     }
     return found;
 }
 
-static uint32_t find_edge(uint32_t relation, int source, int target)
+uint32_t every_model_find_edge(uint32_t relation, int source, int target)
 {
     uint32_t i = 0;
-    while (i < it->edge_count && (it->edges[i].relation != relation || it->edges[i].source != source ||
-                                  it->edges[i].target != target))
+    while (i < every_state->edge_count &&
+           (every_state->edges[i].relation != relation || every_state->edges[i].source != source ||
+            every_state->edges[i].target != target))
         i++;
     return i;
 }
 
 static bool has_edges(uint32_t relation, int source)
 {
-    for (uint32_t i = 0; i < it->edge_count; i++)
-        if (it->edges[i].relation == relation && it->edges[i].source == source) return true;
+    for (uint32_t i = 0; i < every_state->edge_count; i++)
+        if (every_state->edges[i].relation == relation && every_state->edges[i].source == source)
+            return true;
     return false;
 }
 
 bool every_model_has_target(uint32_t relation, int source)
 {
-    return relation < EVERY_SINGLES ? it->entities[source].targets[relation] != EVERY_NONE
+    return relation < EVERY_SINGLES ? every_state->entities[source].targets[relation] != EVERY_NONE
                                     : has_edges(relation, source);
 }
 
 static bool is_name_taken(int entity, int parent, const char *name)
 {
     if (name[0] == 0) return false;
-    for (int i = 0; i < it->entity_count; i++)
-        if (i != entity && it->entities[i].is_alive && it->entities[i].targets[0] == parent &&
-            strcmp(it->entities[i].name, name) == 0)
+    for (int i = 0; i < every_state->entity_count; i++)
+        if (i != entity && every_state->entities[i].is_alive &&
+            every_state->entities[i].targets[0] == parent &&
+            strcmp(every_state->entities[i].name, name) == 0)
             return true;
     return false;
 }
 
 static bool can_relate(int source, uint32_t relation, int target)
 {
-    if (target == EVERY_NONE || !it->entities[target].is_alive || source == target) return false;
+    if (target == EVERY_NONE || !every_state->entities[target].is_alive || source == target) return false;
     if (relation >= EVERY_SINGLES) return true;
-    if (it->entities[source].targets[relation] == target) return true;
+    if (every_state->entities[source].targets[relation] == target) return true;
     if (every_relations[relation].levels && is_above(relation, source, target)) return false;
-    return relation != 0 || !is_name_taken(source, target, it->entities[source].name);
+    return relation != 0 || !is_name_taken(source, target, every_state->entities[source].name);
 }
 
 static void relate(int source, uint32_t relation, int target)
 {
-    every_entity *entity = &it->entities[source];
+    every_entity *entity = &every_state->entities[source];
     if (relation >= EVERY_SINGLES) {
-        if (find_edge(relation, source, target) < it->edge_count) return;
-        cr_assert_lt(it->edge_count, (uint32_t)MAX_EDGES);
-        it->edges[it->edge_count++] = (edge){relation, source, target, 0};
+        if (every_model_find_edge(relation, source, target) < every_state->edge_count) return;
+        cr_assert_lt(every_state->edge_count, (uint32_t)MAX_EDGES);
+        every_state->edges[every_state->edge_count++] = (edge){relation, source, target, 0};
     } else if (entity->targets[relation] != target) {
         entity->targets[relation] = target;
         entity->edge_values[relation] = 0;
         entity->ranks[relation] =
-            every_relations[relation].ordered ? ++it->highest_rank : --it->lowest_rank;
+            every_relations[relation].ordered ? ++every_state->highest_rank : --every_state->lowest_rank;
     }
 }
 
 static bool has_edge(uint32_t relation, int source, int target)
 {
-    if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
-    return relation < EVERY_SINGLES ? it->entities[source].targets[relation] == target
-                                    : find_edge(relation, source, target) < it->edge_count;
+    if (target == EVERY_NONE || !every_state->entities[target].is_alive) return false;
+    return relation < EVERY_SINGLES
+               ? every_state->entities[source].targets[relation] == target
+               : every_model_find_edge(relation, source, target) < every_state->edge_count;
 }
 
 /* Sets the value of an edge, if it exists and edges of the relation have values. */
@@ -437,49 +383,50 @@ static void set_edge_value(uint32_t relation, int source, int target, uint64_t v
 {
     if (!every_has_values(relation) || !has_edge(relation, source, target)) return;
     if (relation < EVERY_SINGLES)
-        it->entities[source].edge_values[relation] = value;
+        every_state->entities[source].edge_values[relation] = value;
     else
-        it->edges[find_edge(relation, source, target)].value = value;
+        every_state->edges[every_model_find_edge(relation, source, target)].value = value;
 }
 
 static void remove_edges(uint32_t relation, int source, int target)
 {
-    for (uint32_t i = it->edge_count; i-- > 0;)
-        if (it->edges[i].relation == relation && it->edges[i].source == source &&
-            (target == EVERY_NONE || it->edges[i].target == target))
-            it->edges[i] = it->edges[--it->edge_count];
+    for (uint32_t i = every_state->edge_count; i-- > 0;)
+        if (every_state->edges[i].relation == relation && every_state->edges[i].source == source &&
+            (target == EVERY_NONE || every_state->edges[i].target == target))
+            every_state->edges[i] = every_state->edges[--every_state->edge_count];
 }
 
 static bool can_unrelate(int source, uint32_t relation)
 {
-    return relation != 0 || it->entities[source].targets[0] == EVERY_NONE ||
-           !is_name_taken(source, EVERY_NONE, it->entities[source].name);
+    return relation != 0 || every_state->entities[source].targets[0] == EVERY_NONE ||
+           !is_name_taken(source, EVERY_NONE, every_state->entities[source].name);
 }
 
 static void unrelate(int source, uint32_t relation, int target)
 {
     if (relation >= EVERY_SINGLES)
         remove_edges(relation, source, target);
-    else if (target == EVERY_NONE || it->entities[source].targets[relation] == target)
-        it->entities[source].targets[relation] = EVERY_NONE;
+    else if (target == EVERY_NONE || every_state->entities[source].targets[relation] == target)
+        every_state->entities[source].targets[relation] = EVERY_NONE;
 }
 
 /* Places a source before a sibling, or at the end. */
 static void place(int source, uint32_t relation, int before_sibling)
 {
-    every_entity *entity = &it->entities[source];
+    every_entity *entity = &every_state->entities[source];
     if (before_sibling == source) return;
     if (before_sibling == EVERY_NONE) {
-        entity->ranks[relation] = ++it->highest_rank;
+        entity->ranks[relation] = ++every_state->highest_rank;
         return;
     }
-    const int64_t rank = it->entities[before_sibling].ranks[relation];
-    for (int i = 0; i < it->entity_count; i++)
-        if (it->entities[i].is_alive && it->entities[i].targets[relation] == entity->targets[relation] &&
-            it->entities[i].ranks[relation] >= rank)
-            it->entities[i].ranks[relation]++;
+    const int64_t rank = every_state->entities[before_sibling].ranks[relation];
+    for (int i = 0; i < every_state->entity_count; i++)
+        if (every_state->entities[i].is_alive &&
+            every_state->entities[i].targets[relation] == entity->targets[relation] &&
+            every_state->entities[i].ranks[relation] >= rank)
+            every_state->entities[i].ranks[relation]++;
     entity->ranks[relation] = rank;
-    it->highest_rank++;
+    every_state->highest_rank++;
 }
 
 static bool ends[MAX_ENTITIES];
@@ -491,33 +438,35 @@ static bool find_ends(int first)
     ends[first] = true;
     for (bool grows = true; grows;) {
         grows = false;
-        for (int i = 0; i < it->entity_count; i++)
-            for (uint32_t r = 0; r < EVERY_SINGLES && it->entities[i].is_alive && !ends[i]; r++)
+        for (int i = 0; i < every_state->entity_count; i++)
+            for (uint32_t r = 0; r < EVERY_SINGLES && every_state->entities[i].is_alive && !ends[i]; r++)
                 if (every_relations[r].on_target_destroyed == QUERN_TARGET_DESTROYS_SOURCE &&
-                    it->entities[i].targets[r] != EVERY_NONE && ends[it->entities[i].targets[r]])
+                    every_state->entities[i].targets[r] != EVERY_NONE &&
+                    ends[every_state->entities[i].targets[r]])
                     grows = ends[i] = true;
-        for (uint32_t i = 0; i < it->edge_count; i++)
-            if (every_relations[it->edges[i].relation].on_target_destroyed ==
+        for (uint32_t i = 0; i < every_state->edge_count; i++)
+            if (every_relations[every_state->edges[i].relation].on_target_destroyed ==
                     QUERN_TARGET_DESTROYS_SOURCE &&
-                ends[it->edges[i].target] && !ends[it->edges[i].source])
-                grows = ends[it->edges[i].source] = true;
+                ends[every_state->edges[i].target] && !ends[every_state->edges[i].source])
+                grows = ends[every_state->edges[i].source] = true;
     }
-    for (int i = 0; i < it->entity_count; i++)
+    for (int i = 0; i < every_state->entity_count; i++)
         for (uint32_t r = 0; r < EVERY_SINGLES; r++)
             if (every_relations[r].on_target_destroyed == QUERN_TARGET_REFUSES &&
-                it->entities[i].is_alive && !ends[i] && it->entities[i].targets[r] != EVERY_NONE &&
-                ends[it->entities[i].targets[r]])
+                every_state->entities[i].is_alive && !ends[i] &&
+                every_state->entities[i].targets[r] != EVERY_NONE &&
+                ends[every_state->entities[i].targets[r]])
                 return false;
     return true;
 }
 
 static void destroy_ends(void)
 {
-    for (uint32_t i = it->edge_count; i-- > 0;)
-        if (ends[it->edges[i].source] || ends[it->edges[i].target])
-            it->edges[i] = it->edges[--it->edge_count];
-    for (int i = 0; i < it->entity_count; i++) {
-        every_entity *entity = &it->entities[i];
+    for (uint32_t i = every_state->edge_count; i-- > 0;)
+        if (ends[every_state->edges[i].source] || ends[every_state->edges[i].target])
+            every_state->edges[i] = every_state->edges[--every_state->edge_count];
+    for (int i = 0; i < every_state->entity_count; i++) {
+        every_entity *entity = &every_state->entities[i];
         if (!entity->is_alive) continue;
         for (uint32_t r = 0; r < EVERY_SINGLES; r++)
             if (ends[i] || (entity->targets[r] != EVERY_NONE && ends[entity->targets[r]]))
@@ -536,121 +485,26 @@ static void set_off(every_entity *entity, bool is_off, bool is_through)
 
 static bool is_off(int entity)
 {
-    return entity != EVERY_NONE && every_has(it->entities[entity].now.set, EVERY_OFF);
+    return entity != EVERY_NONE && every_has(every_state->entities[entity].now.set, EVERY_OFF);
 }
 
 /* Disables or enables a tree, parents first. */
 static void switch_tree(int root, bool enabled)
 {
-    const bool parent_is_off = is_off(it->entities[root].targets[0]);
-    set_off(&it->entities[root], !enabled || parent_is_off, enabled && parent_is_off);
+    const bool parent_is_off = is_off(every_state->entities[root].targets[0]);
+    set_off(&every_state->entities[root], !enabled || parent_is_off, enabled && parent_is_off);
     memset(ends, 0, sizeof ends);
     ends[root] = true;
     for (bool grows = true; grows;) {
         grows = false;
-        for (int i = 0; i < it->entity_count; i++) {
-            every_entity *entity = &it->entities[i];
+        for (int i = 0; i < every_state->entity_count; i++) {
+            every_entity *entity = &every_state->entities[i];
             const int parent = entity->targets[0];
             if (!entity->is_alive || ends[i] || parent == EVERY_NONE || !ends[parent]) continue;
             if (!is_off(i) || entity->is_through) set_off(entity, is_off(parent), is_off(parent));
             entity->features |= every_bit(EVERY_USES_TREE_SWITCH);
             grows = ends[i] = true;
         }
-    }
-}
-
-/* --------------------------------------------------------------------------------- what reactions see */
-
-static struct {
-    bool is_alive;
-    every_values values;
-    int targets[EVERY_SINGLES];
-} before[MAX_ENTITIES];
-static int before_count;
-static bool had_edges[MAX_ENTITIES][EVERY_RELATIONS - EVERY_SINGLES];
-
-static bool matches_set(const every_terms *terms, uint32_t set)
-{
-    if ((set & terms->with) != terms->with || (set & terms->without) != 0) return false;
-    const uint32_t named = terms->with | terms->without | terms->optional;
-    return every_has(named, EVERY_OFF) || !every_has(set, EVERY_OFF);
-}
-
-static bool reacted_before(const every_terms *terms, int i)
-{
-    if (i >= before_count || !before[i].is_alive || !matches_set(terms, before[i].values.set)) return false;
-    if (terms->tie == 0) return true;
-    const uint32_t relation = terms->tie - 1;
-    return relation < EVERY_SINGLES ? before[i].targets[relation] != EVERY_NONE
-                                    : had_edges[i][relation - EVERY_SINGLES];
-}
-
-static bool reacts_now(const every_terms *terms, int i)
-{
-    return it->entities[i].is_alive && matches_set(terms, it->entities[i].now.set) &&
-           (terms->tie == 0 || every_model_has_target(terms->tie - 1, i));
-}
-
-static void note_reaction(uint32_t r, int i)
-{
-    if (it->is_reaction_off[r]) return;
-    const every_terms *terms = &reactions[r];
-    every_entity *entity = &it->entities[i];
-    const bool did = reacted_before(terms, i), does = reacts_now(terms, i);
-    const uint32_t watched =
-        BIT(EVERY_ID) | terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
-    if (!did && does && (terms->triggers & QUERN_REACT_ADDED) != 0) entity->is_added[r] = true;
-    if (did && does && (terms->triggers & QUERN_REACT_SET) != 0 && !entity->is_added[r] &&
-        !entity->is_set[r] && (entity->now.changed & watched) != 0) {
-        entity->is_set[r] = true;
-        if (terms->old_type > 0)
-            memcpy(entity->olds[r], &before[i].values.words[every_types[terms->old_type - 1].first_word],
-                   sizeof entity->olds[r]);
-    }
-    if (did && !does) {
-        if ((terms->triggers & QUERN_REACT_REMOVED) != 0 && !entity->is_added[r]) {
-            cr_assert_lt(it->copy_count, (uint32_t)MAX_COPIES);
-            copy *made = &it->copies[it->copy_count++];
-            *made = (copy){.reaction = r, .entity = i};
-            memcpy(made->words, before[i].values.words, sizeof made->words);
-        }
-        entity->is_added[r] = entity->is_set[r] = false;
-    }
-}
-
-/* A change begins: a call or a sync point. */
-void every_model_begin(void)
-{
-    before_count = it->entity_count;
-    for (int i = 0; i < it->entity_count; i++) {
-        every_entity *entity = &it->entities[i];
-        before[i].is_alive = entity->is_alive;
-        if (!entity->is_alive) continue;
-        entity->now.changed = entity->now.implied = 0;
-        entity->kept = entity->now;
-        entity->is_destroyed = false;
-        before[i].values = entity->now;
-        memcpy(before[i].targets, entity->targets, sizeof before[i].targets);
-        memset(had_edges[i], 0, sizeof had_edges[i]);
-    }
-    for (uint32_t i = 0; i < it->edge_count; i++)
-        had_edges[it->edges[i].source][it->edges[i].relation - EVERY_SINGLES] = true;
-}
-
-void every_model_end(void)
-{
-    for (int i = 0; i < it->entity_count; i++) {
-        every_entity *entity = &it->entities[i];
-        const bool was_alive = i < before_count && before[i].is_alive;
-        if (!was_alive && !entity->is_alive) continue;
-        const uint32_t old_set = was_alive ? before[i].values.set : 0;
-        const uint32_t changed = (entity->now.changed & entity->now.set) | (entity->now.set & ~old_set) |
-                                 (was_alive ? entity->now.disabled ^ before[i].values.disabled : 0);
-        for (uint32_t s = 0; s < system_count; s++)
-            if (systems[s].filter_type > 0 && every_has(changed, systems[s].filter_type - 1))
-                entity->stale |= BIT(s);
-        for (uint32_t r = 0; r < reaction_count; r++)
-            note_reaction(r, i);
     }
 }
 
@@ -690,7 +544,7 @@ static void fill_members(const prefab *from, const every_change *change, const i
 {
     const uint32_t link = every_types[EVERY_LINK].first_word;
     for (uint32_t m = 0; m < from->member_count; m++) {
-        every_entity *entity = &it->entities[members[m]];
+        every_entity *entity = &every_state->entities[members[m]];
         entity->now = from->values[m];
         entity->now.words[0] = change->ids[m];
         if (from->values[m].words[link] >= MEMBER)
@@ -727,42 +581,43 @@ static int spawn(const prefab *from, const every_change *change, int parent)
             const uint32_t m = first_of(from, r, left);
             const int target = member_or(from->targets[m][r], members);
             left &= ~(1u << m);
-            if (target == EVERY_NONE || !it->entities[target].is_alive) continue;
+            if (target == EVERY_NONE || !every_state->entities[target].is_alive) continue;
             relate(members[m], r, target);
             set_edge_value(r, members[m], target, from->edge_values[m][r]);
         }
     }
     for (uint32_t i = 0; i < from->edge_count; i++) {
         const int target = member_or(from->edges[i].target, members);
-        if (!it->entities[target].is_alive) continue;
+        if (!every_state->entities[target].is_alive) continue;
         relate(members[from->edges[i].source], from->edges[i].relation, target);
         set_edge_value(from->edges[i].relation, members[from->edges[i].source], target,
                        from->edges[i].value);
     }
     if (parent != EVERY_NONE && can_relate(members[0], 0, parent)) relate(members[0], 0, parent);
     for (uint32_t m = 0; m < from->member_count; m++)
-        it->entities[members[m]].features |= change->features;
+        every_state->entities[members[m]].features |= change->features;
     return members[0];
 }
 
 /* Gives an entity an own value instead of one that it shares: with its own copy of the shared entity, a child. */
 static void override(const every_change *change, int entity)
 {
-    int shared = it->entities[entity].targets[EVERY_SHARED];
-    cr_assert_eq(it->entities[shared].targets[EVERY_PARENT] == entity, change->member_count == 0);
+    int shared = every_state->entities[entity].targets[EVERY_SHARED];
+    cr_assert_eq(every_state->entities[shared].targets[EVERY_PARENT] == entity, change->member_count == 0);
     if (change->member_count > 0) {
-        cr_assert_eq(every_model_capture(EVERY_PREFABS, it->entities[shared].handle), change->member_count);
+        cr_assert_eq(every_model_capture(EVERY_PREFABS, every_state->entities[shared].handle),
+                     change->member_count);
         shared = spawn(&prefabs[EVERY_PREFABS], change, entity);
         relate(entity, EVERY_SHARED, shared);
     }
-    give(&it->entities[shared].now, change->type, words_of(change));
-    give(&it->entities[shared].kept, change->type, words_of(change));
-    it->entities[shared].features |= change->features;
+    give(&every_state->entities[shared].now, change->type, words_of(change));
+    give(&every_state->entities[shared].kept, change->type, words_of(change));
+    every_state->entities[shared].features |= change->features;
 }
 
 static void fill_created(const every_change *change, int entity)
 {
-    every_entity *made = &it->entities[entity];
+    every_entity *made = &every_state->entities[entity];
     for (uint32_t t = 1; t < EVERY_TYPES; t++) {
         if (!every_has(change->set, t)) continue;
         give(&made->now, t, words_of(change));
@@ -776,7 +631,7 @@ static void fill_created(const every_change *change, int entity)
 /* Applies a change to an entity that is alive. */
 static void apply_to(const every_change *change, int entity)
 {
-    every_entity *at = &it->entities[entity];
+    every_entity *at = &every_state->entities[entity];
     const int target =
         quern_entity_is_null(change->target) ? EVERY_NONE : must_resolve(change->target, change->stream);
     const uint64_t *words = change->has_value || change->kind == EVERY_SET ? words_of(change) : NULL;
@@ -790,8 +645,8 @@ static void apply_to(const every_change *change, int entity)
         take(&at->now, change->type);
         break;
     case EVERY_TOGGLE:
-        toggle(&at->now, change->type, change->enabled);
-        toggle(&at->kept, change->type, change->enabled);
+        every_model_toggle_value(&at->now, change->type, change->enabled);
+        every_model_toggle_value(&at->kept, change->type, change->enabled);
         break;
     case EVERY_SWITCH:
         switch_tree(entity, change->enabled);
@@ -851,7 +706,7 @@ static void capture_clones(const every_change *changes, uint32_t count)
                      (unsigned long long)every.seed, (unsigned long long)every.frame, captured,
                      changes[i].member_count, changes[i].is_recorded);
         clone_parents[clone_count] =
-            it->entities[must_resolve(changes[i].entity, changes[i].stream)].targets[EVERY_PARENT];
+            every_state->entities[must_resolve(changes[i].entity, changes[i].stream)].targets[EVERY_PARENT];
         clones[clone_count++] = prefabs[EVERY_PREFABS];
     }
 }
@@ -868,24 +723,25 @@ static void apply(const every_change *change)
         else if (change->is_recorded && !change->has_value)
             parent = clone_parents[cloned_count];
         if (change->kind == EVERY_CLONE)
-            it->entities[must_resolve(change->entity, change->stream)].features |= change->features;
+            every_state->entities[must_resolve(change->entity, change->stream)].features |=
+                change->features;
         (void)spawn(change->kind == EVERY_SPAWN ? &prefabs[change->prefab] : &clones[cloned_count++],
                     change, parent);
         return;
     }
     const int entity = must_resolve(change->entity, change->stream);
-    it->entities[entity].features |= change->features;
+    every_state->entities[entity].features |= change->features;
     if (change->kind == EVERY_CREATE)
         fill_created(change, entity);
-    else if (it->entities[entity].is_alive)
+    else if (every_state->entities[entity].is_alive)
         apply_to(change, entity);
 }
 
 static void combine(const every_change *change)
 {
     const int found = resolve(change->entity, change->stream);
-    if (found == EVERY_NONE || !it->entities[found].is_alive) return;
-    every_entity *entity = &it->entities[found];
+    if (found == EVERY_NONE || !every_state->entities[found].is_alive) return;
+    every_entity *entity = &every_state->entities[found];
     const uint32_t first = every_types[change->type].first_word;
     if (!every_has(entity->now.set, change->type)) return;
     for (uint32_t i = 0; i < every_types[change->type].word_count; i++) {
@@ -904,9 +760,9 @@ static void publish(const every_change *change)
     applied = change;
     const int entity =
         quern_entity_is_null(change->entity) ? EVERY_NONE : must_resolve(change->entity, change->stream);
-    cr_assert_lt(it->event_count, (uint32_t)MAX_EVENTS);
-    it->events[it->event_count++] = (event){change->id, entity};
-    if (entity != EVERY_NONE) it->entities[entity].features |= change->features;
+    cr_assert_lt(every_state->event_count, (uint32_t)MAX_EVENTS);
+    every_state->events[every_state->event_count++] = (event){change->id, entity};
+    if (entity != EVERY_NONE) every_state->entities[entity].features |= change->features;
 }
 
 /* The combined effect of commands is one change. */
@@ -919,22 +775,22 @@ static void apply_all(const every_change *changes, uint32_t count)
         create(&changes[i]);
     for (uint32_t i = 0; i < count; i++)
         apply(&changes[i]);
-    for (int i = 0; i < it->entity_count; i++)
-        if (it->entities[i].is_alive) add_required(&it->entities[i]);
+    for (int i = 0; i < every_state->entity_count; i++)
+        if (every_state->entities[i].is_alive) add_required(&every_state->entities[i]);
     for (uint32_t i = 0; i < count; i++)
         if (changes[i].kind == EVERY_ACCUMULATE) combine(&changes[i]);
     every_model_end();
     for (uint32_t i = 0; i < count; i++)
         if (changes[i].kind == EVERY_EMIT) publish(&changes[i]);
-    for (int i = 0; i < it->entity_count; i++)
-        if (quern_entity_is_provisional(it->entities[i].handle))
-            it->entities[i].handle = quern_entity_null();
+    for (int i = 0; i < every_state->entity_count; i++)
+        if (quern_entity_is_provisional(every_state->entities[i].handle))
+            every_state->entities[i].handle = quern_entity_null();
 }
 
 void every_model_record(const every_change *change, bool is_waiting)
 {
-    every_change *list = is_waiting ? it->waiting : recorded;
-    uint32_t *count = is_waiting ? &it->waiting_count : &recorded_count;
+    every_change *list = is_waiting ? every_state->waiting : recorded;
+    uint32_t *count = is_waiting ? &every_state->waiting_count : &recorded_count;
     cr_assert_lt(*count, (uint32_t)(is_waiting ? MAX_WAITING : MAX_CHANGES));
     list[(*count)++] = *change;
 }
@@ -955,8 +811,9 @@ static void sort_recorded(void)
 void every_model_flush(bool is_waiting)
 {
     if (!is_waiting) sort_recorded();
-    apply_all(is_waiting ? it->waiting : recorded, is_waiting ? it->waiting_count : recorded_count);
-    *(is_waiting ? &it->waiting_count : &recorded_count) = 0;
+    apply_all(is_waiting ? every_state->waiting : recorded,
+              is_waiting ? every_state->waiting_count : recorded_count);
+    *(is_waiting ? &every_state->waiting_count : &recorded_count) = 0;
 }
 
 /* Whether the targets outside of the tree of a prefab are alive. */
@@ -966,10 +823,10 @@ static bool has_living_targets(const prefab *of)
     for (uint32_t m = 0; m < of->member_count; m++)
         for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
             const int target = of->targets[m][r];
-            if (target != EVERY_NONE && target < MEMBER) all &= it->entities[target].is_alive;
+            if (target != EVERY_NONE && target < MEMBER) all &= every_state->entities[target].is_alive;
         }
     for (uint32_t i = 0; i < of->edge_count; i++)
-        if (of->edges[i].target < MEMBER) all &= it->entities[of->edges[i].target].is_alive;
+        if (of->edges[i].target < MEMBER) all &= every_state->entities[of->edges[i].target].is_alive;
     return all;
 }
 
@@ -981,14 +838,14 @@ static bool can_make(const every_change *change)
             ? EVERY_NONE
             : every_model_find(change->entity);
     const int target = every_model_find(change->target);
-    const every_entity *at = entity == EVERY_NONE ? NULL : &it->entities[entity];
+    const every_entity *at = entity == EVERY_NONE ? NULL : &every_state->entities[entity];
     switch (change->kind) {
     case EVERY_CREATE:
-        return change->relation == 0 || (target != EVERY_NONE && it->entities[target].is_alive);
+        return change->relation == 0 || (target != EVERY_NONE && every_state->entities[target].is_alive);
     case EVERY_SPAWN:
         if (!has_living_targets(&prefabs[change->prefab])) return false;
         return quern_entity_is_null(change->target) ||
-               (target != EVERY_NONE && it->entities[target].is_alive);
+               (target != EVERY_NONE && every_state->entities[target].is_alive);
     case EVERY_EMIT:
         return true;
     default:
@@ -1010,10 +867,10 @@ static bool can_make(const every_change *change)
     case EVERY_UNRELATE:
         return every_model_has_target(change->relation, entity) && can_unrelate(entity, change->relation);
     case EVERY_UNRELATE_FROM:
-        if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
+        if (target == EVERY_NONE || !every_state->entities[target].is_alive) return false;
         return change->relation < EVERY_SINGLES
                    ? at->targets[change->relation] == target && can_unrelate(entity, change->relation)
-                   : find_edge(change->relation, entity, target) < it->edge_count;
+                   : every_model_find_edge(change->relation, entity, target) < every_state->edge_count;
     case EVERY_RENAME:
         return !is_name_taken(entity, at->targets[0], change->name);
     case EVERY_MARK:
@@ -1021,15 +878,15 @@ static bool can_make(const every_change *change)
     case EVERY_PLACE:
         return at->targets[change->relation] != EVERY_NONE &&
                (quern_entity_is_null(change->target) ||
-                (target != EVERY_NONE && it->entities[target].is_alive &&
-                 it->entities[target].targets[change->relation] == at->targets[change->relation]));
+                (target != EVERY_NONE && every_state->entities[target].is_alive &&
+                 every_state->entities[target].targets[change->relation] == at->targets[change->relation]));
     case EVERY_CLONE:
         return quern_entity_is_null(change->target) ||
-               (target != EVERY_NONE && it->entities[target].is_alive);
+               (target != EVERY_NONE && every_state->entities[target].is_alive);
     case EVERY_OVERRIDE: {
         const int shared = at->targets[EVERY_SHARED];
         return shared != EVERY_NONE && every_types[change->type].word_count > 0 &&
-               every_has(it->entities[shared].now.set, change->type);
+               every_has(every_state->entities[shared].now.set, change->type);
     }
     case EVERY_DESTROY:
         return find_ends(entity);
@@ -1042,8 +899,8 @@ static bool can_make(const every_change *change)
 static bool finds_nothing(const every_change *change)
 {
     const int entity = every_model_find(change->entity);
-    if (!change->looks || entity == EVERY_NONE || !it->entities[entity].is_alive) return false;
-    const every_values *now = &it->entities[entity].now;
+    if (!change->looks || entity == EVERY_NONE || !every_state->entities[entity].is_alive) return false;
+    const every_values *now = &every_state->entities[entity].now;
     const every_type *type = &every_types[change->type];
     bool is_same = every_has(now->set, change->type);
     for (uint32_t w = 0; w < type->word_count && change->kind != EVERY_ADD; w++)
@@ -1080,13 +937,13 @@ uint32_t every_model_capture(uint32_t number, quern_entity root)
     for (uint32_t m = 0; m < count; m++)
         for (int child = every_model_next_sibling(EVERY_PARENT, members[m], true, 0); child != EVERY_NONE;
              child = every_model_next_sibling(EVERY_PARENT, members[m], false,
-                                              it->entities[child].ranks[EVERY_PARENT])) {
+                                              every_state->entities[child].ranks[EVERY_PARENT])) {
             cr_assert_lt(count, (uint32_t)EVERY_MEMBERS);
             members[count++] = child;
         }
     to->member_count = count;
     for (uint32_t m = 0; m < count; m++) {
-        const every_entity *entity = &it->entities[members[m]];
+        const every_entity *entity = &every_state->entities[members[m]];
         to->values[m] = entity->now;
         to->values[m].changed = to->values[m].implied = 0;
         if (entity->now.words[link] != 0) {
@@ -1102,12 +959,12 @@ uint32_t every_model_capture(uint32_t number, quern_entity root)
             to->edge_values[m][r] = entity->edge_values[r];
             to->ranks[m][r] = entity->ranks[r];
         }
-        for (uint32_t i = 0; i < it->edge_count; i++)
-            if (it->edges[i].source == members[m]) {
+        for (uint32_t i = 0; i < every_state->edge_count; i++)
+            if (every_state->edges[i].source == members[m]) {
                 cr_assert_lt(to->edge_count, (uint32_t)MAX_PREFAB_EDGES);
-                to->edges[to->edge_count++] =
-                    (edge){it->edges[i].relation, (int)m, member_of(members, count, it->edges[i].target),
-                           it->edges[i].value};
+                to->edges[to->edge_count++] = (edge){
+                    every_state->edges[i].relation, (int)m,
+                    member_of(members, count, every_state->edges[i].target), every_state->edges[i].value};
             }
     }
     return count;
@@ -1118,8 +975,8 @@ uint32_t every_model_capture(uint32_t number, quern_entity root)
 every_answer every_model_waits(uint32_t type)
 {
     every_answer answer = EVERY_NO;
-    for (uint32_t i = 0; i < it->waiting_count; i++) {
-        const every_change *change = &it->waiting[i];
+    for (uint32_t i = 0; i < every_state->waiting_count; i++) {
+        const every_change *change = &every_state->waiting[i];
         const bool has_value = change->kind == EVERY_SET || change->kind == EVERY_ACCUMULATE ||
                                (change->kind == EVERY_ADD && change->has_value);
         if (has_value && change->type == type) return EVERY_YES;
@@ -1148,7 +1005,7 @@ static bool fits(const every_conversion *conversion, const uint64_t *words, uint
 /* Reactions to removed rows keep the values that they read. */
 static bool keeps(const copy *row, uint32_t type)
 {
-    const every_terms *terms = &reactions[row->reaction];
+    const every_terms *terms = &every_model_program.reactions[row->reaction];
     return every_has(terms->reads | terms->writes, type);
 }
 
@@ -1156,17 +1013,18 @@ bool every_model_fits(const every_conversion *conversion)
 {
     const uint32_t type = conversion->type, first = every_types[type].first_word;
     bool all = true;
-    for (int i = 0; i < it->entity_count; i++) {
-        const every_entity *entity = &it->entities[i];
+    for (int i = 0; i < every_state->entity_count; i++) {
+        const every_entity *entity = &every_state->entities[i];
         if (entity->is_alive && every_has(entity->now.set, type))
             all &= fits(conversion, &entity->now.words[first], EVERY_TYPE_WORDS);
-        for (uint32_t r = 0; r < reaction_count; r++)
-            if (reactions[r].old_type == type + 1 && entity->is_alive && entity->is_set[r])
+        for (uint32_t r = 0; r < every_model_program.reaction_count; r++)
+            if (every_model_program.reactions[r].old_type == type + 1 && entity->is_alive &&
+                entity->is_set[r])
                 all &= fits(conversion, entity->olds[r], 2);
     }
-    for (uint32_t i = 0; i < it->copy_count; i++)
-        if (keeps(&it->copies[i], type))
-            all &= fits(conversion, &it->copies[i].words[first], EVERY_TYPE_WORDS);
+    for (uint32_t i = 0; i < every_state->copy_count; i++)
+        if (keeps(&every_state->copies[i], type))
+            all &= fits(conversion, &every_state->copies[i].words[first], EVERY_TYPE_WORDS);
     for (uint32_t p = 0; p < EVERY_PREFABS; p++)
         for (uint32_t m = 0; m < prefabs[p].member_count; m++)
             if (every_has(prefabs[p].values[m].set, type))
@@ -1187,448 +1045,22 @@ bool every_model_has_member_links(void)
 void every_model_convert(const every_conversion *conversion)
 {
     const uint32_t type = conversion->type, first = every_types[type].first_word;
-    for (int i = 0; i < it->entity_count; i++) {
-        every_entity *entity = &it->entities[i];
+    for (int i = 0; i < every_state->entity_count; i++) {
+        every_entity *entity = &every_state->entities[i];
         convert_words(conversion, &entity->now.words[first], EVERY_TYPE_WORDS);
-        for (uint32_t r = 0; r < reaction_count; r++)
-            if (reactions[r].old_type == type + 1) convert_words(conversion, entity->olds[r], 2);
+        for (uint32_t r = 0; r < every_model_program.reaction_count; r++)
+            if (every_model_program.reactions[r].old_type == type + 1)
+                convert_words(conversion, entity->olds[r], 2);
         if (!entity->is_alive || !every_has(entity->now.set, type)) continue;
         entity->features |= every_bit(EVERY_USES_CONVERTED);
-        for (uint32_t s = 0; s < system_count; s++)
-            if (systems[s].filter_type == type + 1) entity->stale |= BIT(s);
+        for (uint32_t s = 0; s < every_model_program.system_count; s++)
+            if (every_model_program.systems[s].filter_type == type + 1) entity->stale |= BIT(s);
     }
-    for (uint32_t i = 0; i < it->copy_count; i++)
-        convert_words(conversion, &it->copies[i].words[first], EVERY_TYPE_WORDS);
+    for (uint32_t i = 0; i < every_state->copy_count; i++)
+        convert_words(conversion, &every_state->copies[i].words[first], EVERY_TYPE_WORDS);
     for (uint32_t p = 0; p < EVERY_PREFABS; p++)
         for (uint32_t m = 0; m < prefabs[p].member_count; m++)
             convert_words(conversion, &prefabs[p].values[m].words[first], EVERY_TYPE_WORDS);
-}
-
-/* -------------------------------------------------------------------------------------------- frames */
-
-enum { PROGRAM, SYSTEMS, ROUND };
-static int mode;
-static uint32_t phase, expected_count;
-static bool shows[MAX_ENTITIES][EVERY_REACTIONS]; /* the row is expected in this round */
-static bool shows_as_added[MAX_ENTITIES][EVERY_REACTIONS];
-static copy shown_copies[MAX_COPIES];
-static uint32_t shown_copy_count;
-static int round_entity_count;
-
-static int climb(const every_terms *terms, int entity)
-{
-    const uint32_t relation = terms->up_relation;
-    int at = it->entities[entity].targets[relation];
-    if (!terms->up_is_nearest)
-        return at != EVERY_NONE && every_has(it->entities[at].now.set, terms->up_type) ? at : EVERY_NONE;
-    while (at != EVERY_NONE && !every_has(it->entities[at].now.set, terms->up_type))
-        at = it->entities[at].targets[relation];
-    return at;
-}
-
-int every_model_nearest(const every_terms *terms, int entity)
-{
-    return climb(terms, entity);
-}
-
-static bool is_source_of(uint32_t relation, int source, quern_entity handle)
-{
-    const int target = every_model_find(handle);
-    if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
-    return relation < EVERY_SINGLES ? it->entities[source].targets[relation] == target
-                                    : find_edge(relation, source, target) < it->edge_count;
-}
-
-bool every_model_matches(const every_terms *terms, int entity)
-{
-    const every_entity *at = &it->entities[entity];
-    if (!at->is_alive || !matches_set(terms, at->now.set)) return false;
-    for (uint32_t t = 0; t < EVERY_TYPES; t++) {
-        if (!every_types[t].can_disable || !every_has(terms->with, t)) continue;
-        if (terms->enabled[t] == QUERN_TERM_ENABLED && every_has(at->now.disabled, t)) return false;
-        if (terms->enabled[t] == QUERN_TERM_DISABLED && !every_has(at->now.disabled, t)) return false;
-    }
-    if (terms->tie > 0 && !every_model_has_target(terms->tie - 1, entity)) return false;
-    if (terms->by_target && !is_source_of(terms->tie - 1, entity, terms->target)) return false;
-    return !terms->has_up || terms->up_is_optional || climb(terms, entity) != EVERY_NONE;
-}
-
-static bool must_visit[MAX_ENTITIES][EVERY_SYSTEMS];
-static uint32_t begun;   /* systems of the phase that have begun, one bit each */
-static uint32_t running; /* those of them that run */
-static uint32_t ended;   /* those of them whose `end` was called */
-
-/* The systems of the phase up to `last` begin: what they have to visit is known now. last: EVERY_SYSTEMS for all. */
-static void begin_systems(uint32_t last)
-{
-    bool is_last = false;
-    for (uint32_t k = 0; k < system_count && !is_last; k++) {
-        const uint32_t s = it->order[k];
-        is_last = s == last;
-        if (phases[s] != phase || every_has(begun, s)) continue;
-        begun |= BIT(s);
-        if (!it->is_system_off[s] && every_resources_let_run(s, &systems[s])) running |= BIT(s);
-        for (int i = 0; i < it->entity_count; i++) {
-            if (!every_has(running, s)) {
-                must_visit[i][s] = false;
-                continue;
-            }
-            must_visit[i][s] = every_model_matches(&systems[s], i) &&
-                               (systems[s].filter_type == 0 || every_has(it->entities[i].stale, s));
-            it->entities[i].stale &= ~BIT(s);
-        }
-    }
-}
-
-/* Describes terms and an entity, for messages. */
-static const char *describe(const every_terms *terms, int entity)
-{
-    static char text[512];
-    const every_entity *at = &it->entities[entity];
-    snprintf(text, sizeof text,
-             "with %x, without %x, optional %x, up %d %u of %u, tie %u, filter %u, old %u, triggers %u; "
-             "the entity: alive "
-             "%d, set %x, disabled %x, stale %x, targets %d %d %d %d",
-             terms->with, terms->without, terms->optional, terms->has_up, terms->up_type,
-             terms->up_relation, terms->tie, terms->filter_type, terms->old_type, terms->triggers,
-             at->is_alive, at->now.set, at->now.disabled, at->stale, at->targets[0], at->targets[1],
-             at->targets[2], at->targets[3]);
-    return text;
-}
-
-static void end_systems(void)
-{
-    begin_systems(EVERY_SYSTEMS);
-    for (uint32_t s = 0; s < system_count; s++)
-        if (systems[s].put_resource > 0 && phases[s] == phase)
-            cr_assert_eq(every_has(running, s), every_has(ended, s), "the end of system %u", s);
-    begun = running = ended = 0;
-    for (uint32_t s = 0; s < system_count; s++)
-        for (int i = 0; i < it->entity_count && phases[s] == phase; i++) {
-            every_entity *entity = &it->entities[i];
-            cr_assert(every_has(entity->visited, s) || !must_visit[i][s],
-                      "system %u has not visited the entity with id %llx: %s", s,
-                      (unsigned long long)entity->id, describe(&systems[s], i));
-            entity->visited &= ~BIT(s);
-        }
-}
-
-static void begin_round(void)
-{
-    mode = ROUND;
-    expected_count = it->copy_count;
-    memcpy(shown_copies, it->copies, it->copy_count * sizeof *shown_copies);
-    shown_copy_count = it->copy_count;
-    it->copy_count = 0;
-    round_entity_count = it->entity_count;
-    for (int i = 0; i < it->entity_count; i++)
-        for (uint32_t r = 0; r < reaction_count; r++) {
-            every_entity *entity = &it->entities[i];
-            shows_as_added[i][r] = entity->is_added[r];
-            shows[i][r] = entity->is_alive && (entity->is_added[r] || entity->is_set[r]);
-            entity->is_added[r] = entity->is_set[r] = false;
-            expected_count += shows[i][r];
-        }
-}
-
-static void fail_round(void)
-{
-    for (uint32_t i = 0; i < shown_copy_count; i++)
-        cr_assert_fail(
-            "seed %llu, frame %llu: reaction %u was not shown that it lost the entity with id %llx",
-            (unsigned long long)every.seed, (unsigned long long)every.frame, shown_copies[i].reaction,
-            (unsigned long long)it->entities[shown_copies[i].entity].id);
-    for (int i = 0; i < round_entity_count; i++)
-        for (uint32_t r = 0; r < reaction_count; r++)
-            cr_assert_not(
-                shows[i][r],
-                "seed %llu, frame %llu: reaction %u was not shown the entity with id %llx as %s: %s",
-                (unsigned long long)every.seed, (unsigned long long)every.frame, r,
-                (unsigned long long)it->entities[i].id, shows_as_added[i][r] ? "added" : "set",
-                describe(&reactions[r], i));
-}
-
-static void advance(void)
-{
-    if (mode == ROUND) {
-        if (expected_count > 0) fail_round();
-    } else {
-        end_systems();
-    }
-    every_model_flush(false);
-    begin_round();
-    if (expected_count > 0) return;
-    mode = SYSTEMS;
-    phase++;
-}
-
-void every_model_begin_frame(void)
-{
-    phase = UINT32_MAX; /* the first rounds precede phase 0 */
-    every_model_flush(true);
-    begin_round();
-    if (expected_count > 0) return;
-    mode = SYSTEMS;
-    phase = 0;
-}
-
-void every_model_renew_system(uint32_t system)
-{
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < system_count; k++)
-        if (it->order[k] != system) it->order[count++] = it->order[k];
-    it->order[count] = system;
-    it->is_system_off[system] = false;
-    every_resources_forget(system);
-    for (int i = 0; i < it->entity_count; i++)
-        it->entities[i].stale |= BIT(system);
-}
-
-/* Drops the changes that the reaction has not seen. */
-static void discard_pending(uint32_t reaction)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < it->copy_count; i++)
-        if (it->copies[i].reaction != reaction) it->copies[count++] = it->copies[i];
-    it->copy_count = count;
-    for (int i = 0; i < it->entity_count; i++)
-        it->entities[i].is_added[reaction] = it->entities[i].is_set[reaction] = false;
-}
-
-void every_model_renew_reaction(uint32_t reaction)
-{
-    discard_pending(reaction);
-    it->is_reaction_off[reaction] = false;
-}
-
-void every_model_skip_events(uint32_t reader)
-{
-    it->positions[reader] = it->event_count;
-}
-
-void every_model_enable_system(uint32_t system, bool is_enabled)
-{
-    it->is_system_off[system] = !is_enabled;
-}
-
-void every_model_enable_reaction(uint32_t reaction, bool is_enabled)
-{
-    it->is_reaction_off[reaction] = !is_enabled;
-    if (!is_enabled) discard_pending(reaction);
-}
-
-void every_model_enter_system(uint32_t system)
-{
-    cr_assert_not(it->is_system_off[system], "system %u is disabled", system);
-    while (mode != SYSTEMS || phase != phases[system]) {
-        cr_assert(mode == ROUND || phase < EVERY_PHASES, "system %u runs too late", system);
-        advance();
-    }
-    begin_systems(system);
-    cr_assert(every_has(running, system), "system %u runs, though nothing has changed", system);
-}
-
-void every_model_end_system(uint32_t system)
-{
-    every_model_enter_system(system);
-    cr_assert_not(every_has(ended, system), "system %u ends twice", system);
-    ended |= BIT(system);
-}
-
-void every_model_enter_reaction(uint32_t reaction)
-{
-    cr_assert_not(it->is_reaction_off[reaction], "reaction %u is disabled", reaction);
-    while (mode != ROUND || expected_count == 0) {
-        cr_assert(mode == ROUND || phase < EVERY_PHASES, "reaction %u has rows without a reason", reaction);
-        advance();
-    }
-}
-
-void every_model_end_frame(void)
-{
-    while (mode != SYSTEMS || phase != EVERY_PHASES)
-        advance();
-    mode = PROGRAM;
-}
-
-static int find_row(quern_entity handle, uint64_t id)
-{
-    const int entity = every_model_find_id(id);
-    cr_assert_neq(entity, EVERY_NONE, "no entity has the id %llx", (unsigned long long)id);
-    if (quern_entity_is_null(it->entities[entity].handle)) learn(entity, handle);
-    cr_assert_eq(it->entities[entity].handle.bits, handle.bits,
-                 "the entity with id %llx has another handle", (unsigned long long)id);
-    return entity;
-}
-
-void every_model_learn(quern_entity handle, uint64_t id)
-{
-    find_row(handle, id);
-}
-
-int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
-{
-    const int entity = find_row(handle, id);
-    every_entity *at = &it->entities[entity];
-    cr_assert(every_model_matches(&systems[system], entity), "system %u visits the entity with id %llx: %s",
-              system, (unsigned long long)id, describe(&systems[system], entity));
-    cr_assert_not(every_has(at->visited, system), "system %u visits the entity with id %llx twice", system,
-                  (unsigned long long)id);
-    at->visited |= BIT(system);
-    if (systems[system].has_up)
-        at->features |=
-            every_bit(systems[system].up_relation == EVERY_SHARED ? EVERY_USES_SHARED_TERM : EVERY_USES_UP);
-    if (systems[system].uses_resources != 0) at->features |= every_bit(EVERY_USES_RESOURCE);
-    if (systems[system].watched != 0) at->features |= every_bit(EVERY_USES_IF_CHANGED);
-    if (systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
-    if (systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
-    if (systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
-    return entity;
-}
-
-static void visit_copy(uint32_t reaction, quern_entity handle, uint64_t id, const uint64_t *words)
-{
-    const uint32_t reads = reactions[reaction].reads | BIT(EVERY_ID);
-    for (uint32_t i = 0; i < shown_copy_count; i++) {
-        const copy *made = &shown_copies[i];
-        bool is_same = made->reaction == reaction && it->entities[made->entity].id == id;
-        for (uint32_t t = 0; t < EVERY_TYPES && is_same; t++)
-            for (uint32_t w = 0; w < every_types[t].word_count && every_has(reads, t); w++) {
-                const uint32_t at = every_types[t].first_word + w;
-                if (t == EVERY_LINK && w == 0) continue;
-                is_same &= words[at] == made->words[at];
-            }
-        if (!is_same) continue;
-        if (quern_entity_is_null(it->entities[made->entity].handle)) learn(made->entity, handle);
-        it->entities[made->entity].features |= every_bit(EVERY_USES_REMOVED);
-        shown_copies[i] = shown_copies[--shown_copy_count];
-        expected_count--;
-        return;
-    }
-    cr_assert_fail(
-        "reaction %u is shown that it lost the entity with id %llx, which it did not, or with other values",
-        reaction, (unsigned long long)id);
-}
-
-int every_model_visit_reaction(uint32_t reaction, uint32_t kind, quern_entity handle, uint64_t id,
-                               const uint64_t *words, const uint64_t *olds)
-{
-    if (kind == QUERN_REACT_REMOVED) {
-        visit_copy(reaction, handle, id, words);
-        return EVERY_NONE;
-    }
-    const int entity = find_row(handle, id);
-    every_entity *at = &it->entities[entity];
-    cr_assert(entity < round_entity_count && shows[entity][reaction],
-              "reaction %u is shown the entity with id %llx as %s without a reason: %s", reaction,
-              (unsigned long long)id, kind == QUERN_REACT_ADDED ? "added" : "set",
-              describe(&reactions[reaction], entity));
-    cr_assert_eq(kind == QUERN_REACT_ADDED, shows_as_added[entity][reaction],
-                 "reaction %u is shown the entity with id %llx as %s", reaction, (unsigned long long)id,
-                 kind == QUERN_REACT_ADDED ? "added" : "set");
-    at->features |= every_bit(kind == QUERN_REACT_ADDED ? EVERY_USES_ADDED : EVERY_USES_SETTING);
-    if (olds != NULL) {
-        const uint32_t type = reactions[reaction].old_type - 1;
-        at->features |= every_bit(EVERY_USES_OLD);
-        for (uint32_t w = type == EVERY_LINK; w < every_types[type].word_count && w < 2; w++)
-            cr_assert_eq(olds[w], at->olds[reaction][w],
-                         "reaction %u is shown another old value of '%s' of the entity with id %llx",
-                         reaction, every_types[type].name, (unsigned long long)id);
-    }
-    shows[entity][reaction] = false;
-    expected_count--;
-    return entity;
-}
-
-static void note_write(int system, int entity, uint32_t type)
-{
-    every_entity *at = &it->entities[entity];
-    for (uint32_t s = 0; s < system_count; s++)
-        if ((int)s != system && systems[s].filter_type == type + 1) at->stale |= BIT(s);
-    at->features |= every_bit(EVERY_USES_ROW_WRITE);
-}
-
-void every_model_write(int system, int entity, uint32_t type, const uint64_t *words)
-{
-    const uint32_t first = every_types[type].first_word;
-    for (uint32_t w = type == EVERY_LINK; w < every_types[type].word_count; w++)
-        it->entities[entity].now.words[first + w] = words[first + w];
-    note_write(system, entity, type);
-}
-
-void every_model_toggle(int system, int entity, uint32_t type, bool enabled)
-{
-    toggle(&it->entities[entity].now, type, enabled);
-    note_write(system, entity, type);
-}
-
-void every_model_read_event(uint32_t reader, uint64_t id, quern_entity entity)
-{
-    cr_assert_lt(it->positions[reader], it->event_count, "reader %u sees an event too many", reader);
-    const event *expected = &it->events[it->positions[reader]++];
-    cr_assert_eq(expected->id, id, "reader %u sees another event", reader);
-    cr_assert_eq(expected->entity == EVERY_NONE, quern_entity_is_null(entity));
-    if (expected->entity == EVERY_NONE) return;
-    if (quern_entity_is_null(it->entities[expected->entity].handle)) learn(expected->entity, entity);
-    cr_assert_eq(it->entities[expected->entity].handle.bits, entity.bits, "an event has another entity");
-}
-
-void every_model_end_events(uint32_t reader)
-{
-    cr_assert_eq(it->positions[reader], it->event_count, "reader %u did not see all events", reader);
-}
-
-void every_model_cut(const quern_entity *roots, uint32_t count)
-{
-    static bool is_first[MAX_ENTITIES];
-    const uint32_t link = every_types[EVERY_LINK].first_word;
-    memset(is_first, 0, sizeof is_first);
-    for (uint32_t i = 0; i < count; i++)
-        is_first[every_model_find(roots[i])] = true;
-    for (int i = 0; i < it->entity_count; i++) {
-        int root = i;
-        while (it->entities[root].targets[0] != EVERY_NONE)
-            root = it->entities[root].targets[0];
-        is_first[i] = is_first[root];
-    }
-    for (int i = 0; i < it->entity_count; i++) {
-        every_entity *entity = &it->entities[i];
-        if (!entity->is_alive || !is_first[i]) continue;
-        for (uint32_t r = 1; r < EVERY_SINGLES; r++)
-            if (entity->targets[r] != EVERY_NONE && !is_first[entity->targets[r]])
-                entity->targets[r] = EVERY_NONE;
-        const int linked = (int)entity->now.words[link] - 1;
-        if (every_has(entity->now.set, EVERY_LINK) && linked >= 0 && !is_first[linked])
-            entity->now.words[link] = 0;
-    }
-    for (uint32_t i = it->edge_count; i-- > 0;)
-        if (is_first[it->edges[i].source] && !is_first[it->edges[i].target])
-            it->edges[i] = it->edges[--it->edge_count];
-}
-
-/* Whether a feature is among those of entities, or of the frame. */
-static bool is_used(uint32_t feature, uint64_t of_entities, uint64_t of_frame)
-{
-    return ((feature < EVERY_FRAME_FEATURES ? of_entities : of_frame) & every_bit(feature)) != 0;
-}
-
-void every_model_count_pairs(uint64_t frame_features)
-{
-    uint64_t all = 0;
-    for (int i = 0; i < it->entity_count; i++) {
-        const uint64_t features = it->entities[i].features;
-        all |= features;
-        it->entities[i].features = 0;
-        for (uint32_t a = 0; a < EVERY_FRAME_FEATURES && features != 0; a++)
-            for (uint32_t b = 0; b < EVERY_FRAME_FEATURES && (features >> a & 1) != 0; b++)
-                every_pairs[a][b] += features >> b & 1;
-    }
-    for (uint32_t a = 0; a < EVERY_FEATURES; a++)
-        for (uint32_t b = EVERY_FRAME_FEATURES; b < EVERY_FEATURES; b++) {
-            const bool both = is_used(a, all, frame_features) && is_used(b, all, frame_features);
-            every_pairs[a][b] += both;
-            if (a < EVERY_FRAME_FEATURES) every_pairs[b][a] += both;
-        }
 }
 
 /* ------------------------------------------------------------------------------------ opening, saving */
@@ -1637,36 +1069,24 @@ static void enter_all(void)
 {
     memset(by_slot, 0, sizeof by_slot);
     memset(by_id, 0, sizeof by_id);
-    for (int i = 0; i < it->entity_count; i++) {
+    for (int i = 0; i < every_state->entity_count; i++) {
         enter_id(i);
-        if (!it->entities[i].is_alive) enter_slot(i);
+        if (!every_state->entities[i].is_alive) enter_slot(i);
     }
-    for (int i = 0; i < it->entity_count; i++)
-        if (it->entities[i].is_alive) enter_slot(i);
+    for (int i = 0; i < every_state->entity_count; i++)
+        if (every_state->entities[i].is_alive) enter_slot(i);
 }
 
-void every_model_open(const every_terms *system_terms, const uint32_t *system_phases,
-                      uint32_t systems_count, const every_terms *reaction_terms, uint32_t reactions_count)
+void every_model_restart(void)
 {
-    systems = system_terms;
-    phases = system_phases;
-    system_count = systems_count;
-    reactions = reaction_terms;
-    reaction_count = reactions_count;
-    it = calloc(1, sizeof *it);
-    cr_assert_not_null(it);
-    every_resources_open();
-    for (uint32_t s = 0; s < systems_count; s++)
-        it->order[s] = s;
     recorded_count = 0;
     change_count = 0;
-    mode = PROGRAM;
     enter_all();
 }
 
 void every_model_close(void)
 {
-    free(it);
+    free(every_state);
     for (uint32_t i = 0; i < EVERY_SAVES; i++) {
         free(saves[i]);
         saves[i] = NULL;
@@ -1675,26 +1095,15 @@ void every_model_close(void)
 
 void every_model_save(uint32_t number)
 {
-    if (saves[number] == NULL) saves[number] = malloc(sizeof *it);
+    if (saves[number] == NULL) saves[number] = malloc(sizeof *every_state);
     cr_assert_not_null(saves[number]);
-    memcpy(saves[number], it, sizeof *it);
+    memcpy(saves[number], every_state, sizeof *every_state);
     every_resources_save(number);
 }
 
 void every_model_restore(uint32_t number)
 {
-    memcpy(it, saves[number], sizeof *it);
+    memcpy(every_state, saves[number], sizeof *every_state);
     every_resources_restore(number);
     enter_all();
-}
-
-void every_model_begin_schedule(void)
-{
-    it->copy_count = 0;
-    for (int i = 0; i < it->entity_count; i++) {
-        every_entity *entity = &it->entities[i];
-        memset(entity->is_added, 0, sizeof entity->is_added);
-        memset(entity->is_set, 0, sizeof entity->is_set);
-        entity->stale = UINT32_MAX;
-    }
 }

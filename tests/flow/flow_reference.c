@@ -488,7 +488,7 @@ static void compare_stats(const flow_reference *reference, const flow_subject *s
         uint32_t index = reference->order[i];
         quern_system handle = quern_schedule_system_at(subject->schedule, i);
         cr_assert_eq(handle.bits, subject->systems[index].bits, "seed %llu: order, place %u", seed, i);
-        cr_assert_eq(quern_schedule_get_system_stats(subject->schedule, handle, &stats), QUERN_OK);
+        must(quern_schedule_get_system_stats(subject->schedule, handle, &stats));
         cr_assert_eq(subject->players[index].condition_count, reference->condition_counts[index],
                      "seed %llu: %s", seed, stats.name);
         cr_assert_eq(stats.entity_count, reference->entity_counts[index], "seed %llu: %s", seed,
@@ -503,7 +503,7 @@ static void compare_calls(const flow_reference *reference, const flow_subject *s
     quern_flush_stats actual;
     unsigned long long seed = reference->plan->seed;
     const naive_stats *wanted = &reference->flush_stats;
-    cr_assert_eq(quern_world_get_flush_stats(subject->world, &actual), QUERN_OK);
+    must(quern_world_get_flush_stats(subject->world, &actual));
     cr_assert_eq(actual.command_count, wanted->command_count, "seed %llu: calls", seed);
     cr_assert_eq(actual.dropped_count, wanted->dropped_count, "seed %llu: calls", seed);
     cr_assert_eq(actual.created_count, wanted->created_count, "seed %llu: calls", seed);
@@ -524,7 +524,7 @@ static void compare_drops(const flow_reference *reference, const flow_subject *s
     uint64_t count = 0;
     for (uint32_t i = 0; i < quern_schedule_dropped_command_count(subject->schedule); i++) {
         quern_dropped_command actual;
-        cr_assert_eq(quern_schedule_get_dropped_command(subject->schedule, i, &actual), QUERN_OK);
+        must(quern_schedule_get_dropped_command(subject->schedule, i, &actual));
         uint32_t index = actual.system.bits - 1;
         const naive_drop *expected = actual.reason == QUERN_DROP_DEAD ? &reference->stats.dead_drops[index]
                                      : actual.reason == QUERN_DROP_NO_COMPONENT

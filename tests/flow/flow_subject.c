@@ -468,8 +468,7 @@ static void register_types(flow_subject *subject)
                 def.required[count++] = subject->components[k];
         if (type->link_count > 0) memcpy(def.fields, fields, sizeof fields);
         if (type->link_count == 0 && type->word_count > 0) def.fields[0] = fields[1];
-        quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(quern_component_register(subject->world, &def, &subject->components[i]));
     }
 }
 
@@ -482,8 +481,7 @@ static void register_mixes(flow_subject *subject)
 {
     for (uint32_t i = 0; i < FLOW_TYPE_COUNT; i++) {
         const quern_combine_def def = {flow_types[i].name, mix_in, (void *)(uintptr_t)&flow_types[i]};
-        const quern_result result = quern_combine_register(subject->world, &def, &subject->mixes[i]);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(quern_combine_register(subject->world, &def, &subject->mixes[i]));
     }
 }
 
@@ -491,12 +489,10 @@ static void register_resources(flow_subject *subject)
 {
     static const char *const names[FLOW_RESOURCE_COUNT] = {"r0", "r1", "r2"};
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
-        quern_resource_def def = {.name = names[i],
-                                  .size_bytes = sizeof(flow_resource),
-                                  .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1},
-                                             {"number", QUERN_FIELD_U64, 8, .count = 1}}};
-        quern_result result = quern_resource_register(subject->world, &def, &subject->resources[i]);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        subject->resources[i] =
+            make_resource(subject->world, .name = names[i], .size_bytes = sizeof(flow_resource),
+                          .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1},
+                                     {"number", QUERN_FIELD_U64, 8, .count = 1}});
     }
 }
 
@@ -510,7 +506,7 @@ static void create_entities(flow_subject *subject)
         quern_result result =
             quern_entity_create_with(subject->world, list.components, list.values, list.count, &entity);
         if (i == 0) first = entity;
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(result);
     }
     subject->first = first;
 }
@@ -584,8 +580,7 @@ static void add_call(flow_subject *subject, uint32_t index)
     add_access(&def, subject, player);
     quern_query_def query_def = {.whole_chunks = player->system->whole_chunks};
     memcpy((void *)query_def.terms, def.terms, sizeof query_def.terms);
-    quern_result result = quern_query_create(subject->world, &query_def, &player->query);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_query_create(subject->world, &query_def, &player->query));
 }
 
 static void create_refs(flow_subject *subject)
@@ -594,8 +589,7 @@ static void create_refs(flow_subject *subject)
     while (flow_types[subject->getter_type].word_count == 0)
         subject->getter_type = (subject->getter_type + 1) % FLOW_TYPE_COUNT;
     const quern_getter_def def = {.component = subject->components[subject->getter_type], .refs = true};
-    quern_result result = quern_getter_create(subject->world, &def, &subject->getter);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_getter_create(subject->world, &def, &subject->getter));
     subject->refs = calloc(FLOW_REF_COUNT, sizeof *subject->refs);
     cr_assert_not_null(subject->refs);
 }
@@ -610,7 +604,7 @@ void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const qu
 {
     *subject = (flow_subject){.plan = plan};
     quern_result result = quern_world_create(def, &subject->world);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(result);
     register_types(subject);
     register_mixes(subject);
     register_resources(subject);
@@ -624,7 +618,7 @@ void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const qu
     for (uint32_t i = 0; i < FLOW_PHASE_COUNT; i++) {
         result = quern_schedule_set_fixed_step(
             subject->schedule, i, flow_seconds(plan->phases[i].step_ticks), plan->phases[i].max_step_count);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(result);
     }
 }
 
@@ -645,8 +639,7 @@ static flow_digest call_parallel(flow_player *player, quern_jobs *jobs)
     const uint32_t view_count = quern_query_view_count(player->query);
     player->digests = calloc(view_count + 1, sizeof *player->digests);
     cr_assert_not_null(player->digests);
-    quern_result result = quern_query_parallel_for(player->query, jobs, run_parallel, player);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_query_parallel_for(player->query, jobs, run_parallel, player));
     flow_digest sum = {0};
     for (uint32_t i = 0; i < view_count; i++)
         flow_digest_add(&sum, player->digests[i]);
@@ -662,7 +655,7 @@ static flow_digest call_loop(const flow_player *player, const flow_operations *o
     *recent = flow_act_on_recent(player->system, player->moment, operations, *recent);
     while (quern_query_next(&walk))
         act_on_rows(player, player->moment, operations, &walk.view, &sum);
-    cr_assert_eq(walk.result, QUERN_OK, "%s", quern_error_message());
+    must(walk.result);
     return sum;
 }
 
@@ -742,7 +735,7 @@ quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs)
         if (plan->systems[i].disabled_percent == 0) continue;
         quern_result result = quern_schedule_set_system_enabled(subject->schedule, subject->systems[i],
                                                                 flow_plan_enables(plan, i, frame));
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(result);
     }
     quern_result result =
         quern_schedule_run(subject->schedule, jobs, flow_seconds(flow_plan_delta_ticks(plan, frame)));

@@ -111,8 +111,7 @@ void hooked_register(hooked_scene *scene)
 void hooked_open(hooked_scene *scene, const quern_allocator *allocator)
 {
     memset(scene, 0, sizeof *scene);
-    const quern_world_def def = {.allocator = allocator != NULL ? *allocator : (quern_allocator){0}};
-    must(quern_world_create(&def, &scene->world));
+    scene->world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
     hooked_register(scene);
 }
 

@@ -235,17 +235,13 @@ void restart_open(restart_scene *it, const quern_allocator *allocator)
     *it = (restart_scene){0};
     must(quern_world_create(&def, &it->world));
     must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->unit, restart_unit, number, sum, friend));
-    must(quern_component_register(it->world,
-                                  &(quern_component_def){.name = "heat",
-                                                         .size_bytes = sizeof(uint64_t),
-                                                         .alignment_bytes = _Alignof(uint64_t),
-                                                         .row_changes = true,
-                                                         .can_disable = true},
-                                  &it->heat));
+    it->heat =
+        make_component(it->world, .name = "heat", .size_bytes = sizeof(uint64_t),
+                       .alignment_bytes = _Alignof(uint64_t), .row_changes = true, .can_disable = true);
     it->small = setup_tag(it->world, "small");
-    must(quern_relation_register(it->world, &(quern_relation_def){.name = "owner"}, &it->owner));
+    it->owner = make_relation(it->world, .name = "owner");
     must(QUERN_EVENT_REGISTER_FIELDS(it->world, &it->hit, restart_hit, entity, amount));
-    must(quern_event_register(it->world, &(quern_event_def){.name = "tick"}, &it->tick));
+    it->tick = make_event(it->world, .name = "tick");
     for (uint32_t i = 0; i < RESTART_COUNTERS; i++) {
         char name[16];
         snprintf(name, sizeof name, "counter %u", i);

@@ -32,11 +32,8 @@ static void open_world_with(const quern_world_def *def)
     must(QUERN_COMPONENT_REGISTER_FIELDS(world, &score_type, score, sum, count));
     must(QUERN_COMPONENT_REGISTER_FIELDS(world, &mixed_type, mixed, f, b, d));
     plain = setup_component(world, "plain", 8, 8);
-    must(quern_component_register(
-        world,
-        &(quern_component_def){
-            .name = "text", .size_bytes = 8, .fields = {{"text", QUERN_FIELD_TEXT, .count = 8}}},
-        &text));
+    text = make_component(world, .name = "text", .size_bytes = 8,
+                          .fields = {{"text", QUERN_FIELD_TEXT, .count = 8}});
     tag = setup_tag(world, "tag");
     one = setup_entity_with(world, (quern_component[]){score_type, mixed_type, plain}, 3);
     other = setup_entity_with(world, &score_type, 1);
@@ -461,13 +458,8 @@ static void create_and_name(quern_context *context)
 
 Test(accumulate, provisional_handles_in_values_are_resolved)
 {
-    must(quern_component_register(
-        world,
-        &(quern_component_def){.name = "knows",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, .count = 1}}},
-        &knows_type));
+    knows_type = make_component(world, .name = "knows", .size_bytes = 8, .alignment_bytes = 8,
+                                .fields = {{"entity", QUERN_FIELD_ENTITY, .count = 1}});
     must(quern_entity_add(world, one, knows_type, NULL));
     must(quern_combine_register(world, &(quern_combine_def){.name = "replace", .function = replace_value},
                                 &replace));

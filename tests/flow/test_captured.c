@@ -444,8 +444,7 @@ Test(captured, measuring_costs_uses_the_allocator_of_the_pool)
 static bool profile_with_failure(uint64_t call, quern_trace *trace)
 {
     memory = failing_allocator_create();
-    quern_world_def world_def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&world_def, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     number = register_number();
     for (uint32_t i = 0; i < 100; i++)
         setup_entity_with(world, &number, 1);

@@ -29,8 +29,7 @@ static void open_scene(void)
     number = setup_component(world, "number", 8, 8);
     other = setup_component(world, "other", 8, 8);
     tag = setup_tag(world, "tag");
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "note", .size_bytes = 8, .alignment_bytes = 8}, &note));
+    note = make_event(world, .name = "note", .size_bytes = 8, .alignment_bytes = 8);
     for (uint32_t i = 0; i < ENTITIES; i++)
         entities[i] = setup_entity_with(world, (const quern_component[]){number, other}, 2);
     schedule = setup_phases(world, 2);
@@ -890,9 +889,8 @@ Test(changed_schedule, no_address_of_a_removed_or_replaced_system_is_left)
 {
     quern_trace *trace;
     const quern_allocator known = {.allocate = allocate_known, .release = release_known};
-    quern_world *own;
     quern_jobs *jobs;
-    must(quern_world_create(&(quern_world_def){.allocator = known}, &own));
+    quern_world *own = make_world(.allocator = known);
     must(quern_jobs_create(&(quern_jobs_def){.thread_count = 1, .allocator = known}, &jobs));
     must(quern_trace_create(&(quern_trace_def){.track_count = 4, .allocator = known}, &trace));
     quern_world *outer = world;
@@ -900,8 +898,7 @@ Test(changed_schedule, no_address_of_a_removed_or_replaced_system_is_left)
     world = own;
     number = setup_component(world, "number", 8, 8);
     tag = setup_tag(world, "tag");
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "note", .size_bytes = 8, .alignment_bytes = 8}, &note));
+    note = make_event(world, .name = "note", .size_bytes = 8, .alignment_bytes = 8);
     for (uint32_t i = 0; i < 50; i++)
         entities[i] = setup_entity_with(world, &number, 1);
     must(quern_schedule_create(world, &(quern_schedule_def){.trace = trace, .timing = true}, &schedule));

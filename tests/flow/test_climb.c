@@ -62,7 +62,7 @@ static void open_world(void)
     button = setup_component(world, "Button", sizeof(Button), 8);
     closed = setup_tag(world, "closed");
     parent = quern_world_parent(world);
-    must(quern_relation_register(world, &(quern_relation_def){.name = "loop"}, &loop));
+    loop = make_relation(world, .name = "loop");
     must(QUERN_EVENT_REGISTER_FIELDS(world, &click, Click, target, strength));
     must(QUERN_EVENT_REGISTER_FIELDS(world, &press, Press, entity, passed));
 }

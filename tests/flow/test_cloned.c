@@ -165,29 +165,17 @@ static void open_place(place *in, uint64_t seed, bool has_prefabs, uint32_t thre
     *in = (place){.world = setup_world(), .seed = seed, .has_prefabs = has_prefabs, .next_id = 1};
     in->id = setup_component(in->world, "id", 8, 8);
     in->number = setup_component(in->world, "number", 8, 8);
-    must(quern_component_register(
-        in->world,
-        &(quern_component_def){.name = "link",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
-        &in->link));
+    in->link = make_component(in->world, .name = "link", .size_bytes = 8, .alignment_bytes = 8,
+                              .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}});
     in->tag = setup_tag(in->world, "tag");
-    must(quern_component_register(
-        in->world,
-        &(quern_component_def){
-            .name = "toggle", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true},
-        &in->toggle));
+    in->toggle = make_component(in->world, .name = "toggle", .size_bytes = 4, .alignment_bytes = 4,
+                                .can_disable = true);
     in->hooked = tracked_register(in->world, "hooked", &in->counts);
     in->copied = setup_component(in->world, "copied", 8, 8);
     in->parent = quern_world_parent(in->world);
-    must(quern_relation_register(in->world, &(quern_relation_def){.name = "likes", .many = true},
-                                 &in->likes));
-    must(quern_relation_register(in->world,
-                                 &(quern_relation_def){.name = "home",
-                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES,
-                                                       .levels = true},
-                                 &in->home));
+    in->likes = make_relation(in->world, .name = "likes", .many = true);
+    in->home = make_relation(in->world, .name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                             .levels = true);
     (void)quern_world_disabled_tag(in->world);
     in->jobs = setup_jobs(threads);
     in->schedule = setup_schedule_as(in->world, schedule_style(style), 1);

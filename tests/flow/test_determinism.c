@@ -36,7 +36,7 @@ static uint64_t hash_drops(const quern_schedule *schedule)
     uint64_t hash = quern_schedule_dropped_command_count(schedule);
     for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
         quern_dropped_command dropped;
-        cr_assert_eq(quern_schedule_get_dropped_command(schedule, i, &dropped), QUERN_OK);
+        must(quern_schedule_get_dropped_command(schedule, i, &dropped));
         hash = flow_mix(hash ^ dropped.system.bits);
         hash = flow_mix(hash ^ dropped.reason);
         hash = flow_mix(hash ^ dropped.count);
@@ -52,7 +52,7 @@ static outcome outcome_of(const flow_subject *subject)
                   .drops = hash_drops(subject->schedule),
                   .seen = subject->seen,
                   .stats = stats_of_frame(subject->schedule)};
-    cr_assert_eq(quern_world_get_flush_stats(subject->world, &it.flush_stats), QUERN_OK);
+    must(quern_world_get_flush_stats(subject->world, &it.flush_stats));
     it.stats.time_ns = 0;
     it.stats.sync_ns = 0;
     return it;
@@ -124,7 +124,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
     open_subject(schedule_def);
     /* apply commands in parallel even if they are few */
     subject.schedule->playback.parallel_command_count = 1;
-    cr_assert_eq(quern__world_reserve_commands(subject.world, 1), QUERN_OK);
+    must(quern__world_reserve_commands(subject.world, 1));
     subject.world->commands->playback.parallel_command_count = 1;
     subject.schedule->playback.disable_fast_paths = disable_fast_paths;
     subject.world->commands->playback.disable_fast_paths = disable_fast_paths;
@@ -286,7 +286,7 @@ Test(determinism, random_plans_fuse_many_systems)
         for (uint32_t fuse = 0; fuse < 2; fuse++) {
             flow_plan_make(&plan, seed, 200);
             open_subject(style(fuse == 1, 0));
-            cr_assert_eq(quern_schedule_compile(subject.schedule), QUERN_OK, "%s", quern_error_message());
+            must(quern_schedule_compile(subject.schedule));
             for (uint32_t i = 1; i < plan.system_count; i++)
                 for (uint32_t k = 0; k < i; k++)
                     fused_count[fuse] +=
@@ -368,7 +368,7 @@ Test(determinism, no_random_plan_fuses_conflicting_systems, .timeout = 600)
         flow_plan_make(&plan, seed, 200);
         if (seed % 2 == 0) flow_plan_add_filters(&plan);
         open_subject(style(true, seed % 3 == 0 ? seed : 0));
-        cr_assert_eq(quern_schedule_compile(subject.schedule), QUERN_OK, "%s", quern_error_message());
+        must(quern_schedule_compile(subject.schedule));
         for (uint32_t i = 1; i < plan.system_count; i++)
             for (uint32_t k = 0; k < i; k++) {
                 bool fused =
@@ -412,8 +412,7 @@ Test(determinism, pool_may_be_resized_between_frames, .timeout = 600)
         play_with_reference(style(true, 0), 0);
         open_subject(style(true, 0));
         for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
-            cr_assert_eq(quern_jobs_resize(jobs, thread_counts[frame]), QUERN_OK, "%s",
-                         quern_error_message());
+            must(quern_jobs_resize(jobs, thread_counts[frame]));
             flow_subject_call(&subject, jobs);
             flow_subject_must_run(&subject, jobs);
             outcome actual = outcome_of(&subject);

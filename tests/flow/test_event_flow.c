@@ -358,11 +358,8 @@ static void play(const program *of, const model *expected, quern_jobs *jobs, uin
     quern_event events[EVENTS];
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t e = 0; e < EVENTS; e++)
-        must(quern_event_register(
-            world,
-            &(quern_event_def){
-                .name = names[e], .size_bytes = 8, .alignment_bytes = 8, .type_name = "uint64_t"},
-            &events[e]));
+        events[e] = make_event(world, .name = names[e], .size_bytes = 8, .alignment_bytes = 8,
+                               .type_name = "uint64_t");
     add_rows(world, number, tag);
     quern_schedule *schedules[SCHEDULES];
     quern_system systems[SCHEDULES][SYSTEMS];

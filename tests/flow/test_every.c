@@ -232,11 +232,8 @@ static void open_replica(uint64_t number)
     must(quern_index_create(every.replica,
                             &(quern_index_def){.component = in.types[EVERY_NUMBER], .field = "word0"},
                             &replica_index));
-    must(quern_query_create(
-        every.replica,
-        &(quern_query_def){.terms = {quern_term_read(in.types[EVERY_NUMBER])},
-                           .order_by = {.component = in.types[EVERY_NUMBER], .field = "word0"}},
-        &replica_order));
+    replica_order = make_query(every.replica, .terms = {quern_term_read(in.types[EVERY_NUMBER])},
+                               .order_by = {.component = in.types[EVERY_NUMBER], .field = "word0"});
     const quern_term ups[] = {quern_term_read(in.types[EVERY_ID]),
                               quern_term_up_make(in.types[EVERY_NUMBER], in.relations[EVERY_SHARED],
                                                  QUERN_MATCH_OPTIONAL, QUERN_PATH_TARGET),
@@ -552,7 +549,7 @@ static void play_as_expected(quern_schedule_def style, uint32_t thread_count, bo
     every.observed = 0;
     every_open(style, NULL);
     every.schedule->playback.parallel_command_count = 1;
-    cr_assert_eq(quern__world_reserve_commands(every.world, 1), QUERN_OK);
+    must(quern__world_reserve_commands(every.world, 1));
     every.world->commands->playback.parallel_command_count = 1;
     every.schedule->playback.disable_fast_paths = disable_fast_paths;
     every.world->commands->playback.disable_fast_paths = disable_fast_paths;

@@ -32,9 +32,7 @@ static void open_crowd(void)
         {index_component, visits}, {index_component, visits, wide}, {index_component, visits, tag}};
     for (uint64_t i = 0; i < CROWD; i++) {
         const void *values[] = {&i, NULL, NULL};
-        quern_result result =
-            quern_entity_create_with(world, sets[i % 3], values, i % 3 == 0 ? 2 : 3, NULL);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(quern_entity_create_with(world, sets[i % 3], values, i % 3 == 0 ? 2 : 3, NULL));
     }
     jobs = setup_jobs(4);
 }
@@ -667,7 +665,7 @@ static void *release_outside(void *argument)
     struct timespec pause = {.tv_nsec = 1000000};
     for (uint32_t i = 0; i < 300 && (others_count < OTHERS || waiting_count < WAITERS); i++)
         nanosleep(&pause, NULL);
-    cr_assert_eq(quern_counter_release(jobs, &outside), QUERN_OK);
+    must(quern_counter_release(jobs, &outside));
     return NULL;
 }
 

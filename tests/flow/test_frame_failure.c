@@ -458,7 +458,7 @@ static void lose(quern_context *context)
 static void lose_in_one_frame(const char *what)
 {
     open_world();
-    must(quern_event_register(world, &(quern_event_def){.name = "flash", .size_bytes = 8}, &flash));
+    flash = make_event(world, .name = "flash", .size_bytes = 8);
     must(quern_schedule_create(world, NULL, &schedule));
     const quern_system loser = make_system(schedule, "loser", NULL, .begin = lose, .emits = {flash});
     const uint64_t count = stats_of_world(world).entity_count;

@@ -683,10 +683,8 @@ Test(levels, filters_by_row_pass_changed_rows)
 {
     open_world();
     plant_a_chain(60);
-    quern_component state;
-    const quern_component_def state_def = {
-        .name = "state", .size_bytes = 8, .alignment_bytes = 8, .row_changes = true};
-    must(quern_component_register(world, &state_def, &state));
+    quern_component state =
+        make_component(world, .name = "state", .size_bytes = 8, .alignment_bytes = 8, .row_changes = true);
     for (uint32_t i = 0; i < 60; i++)
         must(quern_entity_add(world, nodes[i], state, NULL));
     schedule = setup_schedule(world);
@@ -745,8 +743,7 @@ Test(levels, invalid_levels_are_refused)
 {
     open_world();
     schedule = setup_schedule(world);
-    quern_relation flat;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &flat));
+    quern_relation flat = make_relation(world, .name = "owner");
     quern_system_def def = follower("follow");
     def.levels = flat;
     refuse(&def, "'follow' is ordered by the levels of relation 'owner', which has none");
@@ -769,8 +766,7 @@ Test(levels, writing_a_component_read_from_targets_requires_its_levels)
 {
     open_world();
     schedule = setup_schedule(world);
-    quern_relation second;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    quern_relation second = make_relation(world, .name = "second", .levels = true);
     quern_system_def def = summer("sum");
     def.levels = second;
     quern_system system;
@@ -798,7 +794,7 @@ Test(levels, frame_without_memory_for_levels_fails_and_the_next_succeeds, .timeo
         const quern_allocator allocator = failing_allocator_interface(memory);
         open_world();
         quern_world_destroy(world);
-        must(quern_world_create(&(quern_world_def){.allocator = allocator}, &world));
+        world = make_world(.allocator = allocator);
         parent = quern_world_parent(world);
         number = setup_component(world, "number", 8, 8);
         other = setup_component(world, "other", 8, 8);

@@ -284,10 +284,8 @@ Test(list_frames, accumulated_lists_are_appended_in_the_order_of_commands)
         if (thread_counts[t] > 0)
             must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_counts[t]}, &jobs));
         world = setup_world();
-        must(quern_component_register(
-            world,
-            &(quern_component_def){QUERN_TYPE(box), .fields = {QUERN_LIST_FIELD(box, numbers, uint32_t)}},
-            &to.box));
+        to.box =
+            make_component(world, QUERN_TYPE(box), .fields = {QUERN_LIST_FIELD(box, numbers, uint32_t)});
         must(QUERN_COMPONENT_REGISTER_FIELDS(world, &sender_id, sender, number));
         must(quern_combine_register(
             world, &(quern_combine_def){.name = "append", .function = append_numbers}, &to.append));

@@ -237,11 +237,8 @@ static void end_count(quern_context *context)
 Test(ordered, rows_with_a_disabled_component_are_left_out)
 {
     open_scene(6, 2, (quern_schedule_def){0});
-    quern_component lamp;
-    must(quern_component_register(
-        scene.world,
-        &(quern_component_def){.name = "lamp", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true},
-        &lamp));
+    quern_component lamp = make_component(scene.world, .name = "lamp", .size_bytes = 4,
+                                          .alignment_bytes = 4, .can_disable = true);
     static listed rows[MOST];
     const uint32_t count = list_sorted(rows);
     for (uint32_t i = 0; i < count; i++) {

@@ -530,8 +530,7 @@ static void open_failing_world(void)
 {
     close_schedule();
     memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     number = setup_component(world, "number", 3000, 8);
     other = setup_component(world, "other", 8, 8);
     schedule = setup_phases(world, 2);

@@ -63,20 +63,13 @@ static void open_scene(scene *in, const quern_world_def *def)
     in->spawner = setup_component(in->world, "spawner", 8, 8);
     in->marked = setup_tag(in->world, "marked");
     in->value = tracked_register(in->world, "value", &in->counts);
-    must(quern_component_register(
-        in->world,
-        &(quern_component_def){.name = "pair",
-                               .size_bytes = sizeof(links),
-                               .alignment_bytes = 8,
-                               .fields = {{"first", QUERN_FIELD_ENTITY, 0, .count = 1},
-                                          {"second", QUERN_FIELD_ENTITY, 8, .count = 1}}},
-        &in->pair));
+    in->pair = make_component(in->world, .name = "pair", .size_bytes = sizeof(links), .alignment_bytes = 8,
+                              .fields = {{"first", QUERN_FIELD_ENTITY, 0, .count = 1},
+                                         {"second", QUERN_FIELD_ENTITY, 8, .count = 1}});
     must(quern_prefab_slot_register(in->world, "barrel", &in->barrel));
     in->disabled = quern_world_disabled_tag(in->world);
     in->parent = quern_world_parent(in->world);
-    must(quern_relation_register(
-        in->world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &in->likes));
+    in->likes = make_relation(in->world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES);
     capture_tower(in);
 }
 

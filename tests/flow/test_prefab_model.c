@@ -201,38 +201,26 @@ static void describe_prefab(uint32_t number)
 static void register_parts(void)
 {
     it.parts[MODEL_NUMBER] = setup_component(it.world, "number", 8, 8);
-    must(quern_component_register(
-        it.world,
-        &(quern_component_def){.name = "other",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{"other", QUERN_FIELD_I64, 0, .count = 1}}},
-        &it.parts[MODEL_OTHER]));
+    it.parts[MODEL_OTHER] = make_component(it.world, .name = "other", .size_bytes = 8, .alignment_bytes = 8,
+                                           .fields = {{"other", QUERN_FIELD_I64, 0, .count = 1}});
     it.parts[MODEL_MARK] = setup_tag(it.world, "mark");
-    must(quern_component_register(
-        it.world,
-        &(quern_component_def){.name = "knows",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
-        &it.parts[MODEL_KNOWS]));
+    it.parts[MODEL_KNOWS] = make_component(it.world, .name = "knows", .size_bytes = 8, .alignment_bytes = 8,
+                                           .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}});
     it.parts[MODEL_TRACKED] = tracked_register(it.world, "tracked", &it.counts_of_tracked);
     must(quern_prefab_slot_register(it.world, "seat", &it.parts[MODEL_SEAT]));
     it.parts[MODEL_OFF] = quern_world_disabled_tag(it.world);
     it.parts[MODEL_OFF_BY_PARENT] =
         quern__component_handle(&it.world->storage.components, it.world->storage.disabled_index + 1);
     it.relations[MODEL_PARENT] = quern_world_parent(it.world);
-    must(quern_relation_register(
-        it.world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &it.relations[MODEL_LIKES]));
+    it.relations[MODEL_LIKES] =
+        make_relation(it.world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES);
 }
 
 /* Uses up the free slots, so that commands create entities in new slots in ascending order. */
 static void use_free_slots(void)
 {
     for (bool is_new = false; !is_new;) {
-        quern_entity made;
-        must(quern_entity_create(it.world, &made));
+        const quern_entity made = setup_entity(it.world);
         const uint32_t slot = quern_entity_index(made);
         is_new = slot == model.slot_count;
         it.handles[slot] = made;

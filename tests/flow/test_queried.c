@@ -248,14 +248,11 @@ static void open_run(run *it, const program *drawn)
     static const char *const names[] = {"a", "b", "c", "d", "e", "s", "t"};
     *it = (run){.drawn = drawn, .random = {drawn->seed}, .world = setup_world()};
     for (uint32_t i = 0; i < TYPES; i++) {
-        const quern_component_def def = {.name = names[i],
-                                         .size_bytes = i < VALUES ? 8 : 0,
-                                         .alignment_bytes = i < VALUES ? 8 : 0,
-                                         .can_disable = i == CAN_DISABLE,
-                                         .row_changes = i == BY_ROW};
-        must(quern_component_register(it->world, &def, &it->types[i]));
+        it->types[i] = make_component(it->world, .name = names[i], .size_bytes = i < VALUES ? 8 : 0,
+                                      .alignment_bytes = i < VALUES ? 8 : 0,
+                                      .can_disable = i == CAN_DISABLE, .row_changes = i == BY_ROW);
     }
-    must(quern_relation_register(it->world, &(quern_relation_def){.name = "owner"}, &it->owner));
+    it->owner = make_relation(it->world, .name = "owner");
     for (uint32_t i = 0; i < ENTITIES; i++)
         must(quern_entity_create(it->world, &it->entities[i]));
     change_world(it, 100);

@@ -128,20 +128,13 @@ static void open_side(side *it)
     it->world = setup_world();
     it->number = setup_component(it->world, "number", 8, 8);
     it->seen = setup_tag(it->world, "seen");
-    must(quern_component_register(it->world,
-                                  &(quern_component_def){QUERN_TYPE(debt), .default_value = &initial,
-                                                         .fields = QUERN_FIELDS(debt, amount, note)},
-                                  &it->debts));
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){
-            .name = "rank", .size_bytes = 4, .alignment_bytes = 4, .default_value = &rank},
-        &it->ranks));
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){QUERN_TYPE(likings),
-                               .fields = {QUERN_LIST_FIELD(likings, edges, like, target, witness, since)}},
-        &it->likings));
+    it->debts = make_component(it->world, QUERN_TYPE(debt), .default_value = &initial,
+                               .fields = QUERN_FIELDS(debt, amount, note));
+    it->ranks = make_component(it->world, .name = "rank", .size_bytes = 4, .alignment_bytes = 4,
+                               .default_value = &rank);
+    it->likings =
+        make_component(it->world, QUERN_TYPE(likings),
+                       .fields = {QUERN_LIST_FIELD(likings, edges, like, target, witness, since)});
     const quern_relation_def defs[RELATIONS] = {
         {.name = "owes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .value = it->debts},
         {.name = "boss", .levels = true, .ordered = true, .value = it->ranks},

@@ -215,11 +215,8 @@ static void open_program(quern_schedule_def style)
         types[i] = setup_component(world, names[i], 8, 8);
     wide = setup_component(world, "wide", 512, 8);
     everyone = setup_tag(world, "everyone");
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "in", .levels = true, .ordered = true}, &relations[0]));
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &relations[1]));
+    relations[0] = make_relation(world, .name = "in", .levels = true, .ordered = true);
+    relations[1] = make_relation(world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES);
     make_entities();
     schedule = setup_schedule_as(world, style, 1);
     for (uint32_t i = 0; i < SYSTEMS; i++) {

@@ -704,14 +704,9 @@ static void open_world(quern_schedule_def style)
     for (uint32_t k = 0; k < KINDS; k++) {
         char name[8];
         snprintf(name, sizeof name, "c%u", k);
-        must(quern_component_register(
-            world,
-            &(quern_component_def){.name = name,
-                                   .size_bytes = 8,
-                                   .alignment_bytes = 8,
-                                   .fields = {{.name = "value", .type = QUERN_FIELD_U64}},
-                                   .can_disable = k % 2 == 0},
-            &types[k]));
+        types[k] = make_component(world, .name = name, .size_bytes = 8, .alignment_bytes = 8,
+                                  .fields = {{.name = "value", .type = QUERN_FIELD_U64}},
+                                  .can_disable = k % 2 == 0);
     }
     style.max_reaction_rounds = 64;
     schedule = setup_schedule_as(world, style, 2);

@@ -643,7 +643,7 @@ static void compare_drops(const uint64_t *expected)
     uint64_t actual[REASONS] = {0};
     for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
         quern_dropped_command dropped;
-        cr_assert_eq(quern_schedule_get_dropped_command(schedule, i, &dropped), QUERN_OK);
+        must(quern_schedule_get_dropped_command(schedule, i, &dropped));
         actual[dropped.reason] += dropped.count;
     }
     cr_assert_arr_eq(actual, expected, sizeof actual);
@@ -662,8 +662,7 @@ static uint64_t expected_drops[FRAMES][REASONS];
 static quern_entity make(uint64_t number)
 {
     quern_entity entity;
-    cr_assert_eq(quern_entity_create_with(world, &number_type, (const void *[]){&number}, 1, &entity),
-                 QUERN_OK);
+    must(quern_entity_create_with(world, &number_type, (const void *[]){&number}, 1, &entity));
     if (logs) add_model_entity(number, entity, 0);
     return entity;
 }
@@ -675,7 +674,7 @@ static void fill_world(uint64_t seed)
     for (uint32_t i = 1; i < START; i++) {
         const quern_entity entity = make(random_next(&random));
         if (i < 25) {
-            cr_assert_eq(quern_entity_relate(world, entity, relations[0], before), QUERN_OK);
+            must(quern_entity_relate(world, entity, relations[0], before));
             if (logs) model_entities[model_entity_count - 1].targets[0] = model_entity_count - 2;
         }
         before = entity;
@@ -690,8 +689,7 @@ static void open_world(uint64_t seed, quern_schedule_def style)
     flag_type = setup_tag(world, "flag");
     other_type = setup_component(world, "other", 8, 8);
     for (uint32_t k = 0; k < ALL_RELATIONS; k++)
-        cr_assert_eq(quern_relation_register(world, &relation_defs[k], &relations[k]), QUERN_OK, "%s",
-                     quern_error_message());
+        must(quern_relation_register(world, &relation_defs[k], &relations[k]));
     const quern_term terms[] = {quern_term_read(number_type),
                                 quern_term_optional(flag_type, QUERN_ACCESS_NONE)};
     query = setup_query(world, terms, 2);
@@ -736,7 +734,7 @@ static void learn_known(void)
 static outcome outcome_of_flush(void)
 {
     quern_flush_stats stats;
-    cr_assert_eq(quern_world_get_flush_stats(world, &stats), QUERN_OK);
+    must(quern_world_get_flush_stats(world, &stats));
     return (outcome){quern_world_hash(world), stats.command_count, stats.dropped_count, stats.created_count,
                      stats.destroyed_count};
 }
@@ -748,12 +746,11 @@ static outcome play_frame(quern_jobs *jobs)
     if (frame % 3 == 1) {
         for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
             act_on_rows(quern_world_commands(world), 0, &walk.view);
-        cr_assert_eq(quern_world_flush(world), QUERN_OK, "%s", quern_error_message());
+        must(quern_world_flush(world));
         return outcome_of_flush();
     }
     if (frame % 3 == 2) {
-        cr_assert_eq(quern_query_parallel_for(query, jobs, run, NULL), QUERN_OK, "%s",
-                     quern_error_message());
+        must(quern_query_parallel_for(query, jobs, run, NULL));
         return outcome_of_flush();
     }
     must_run(schedule, jobs);
@@ -788,7 +785,7 @@ static void play_as_expected(uint64_t seed, quern_schedule_def style, uint32_t t
     quern_jobs *jobs = setup_jobs(thread_count);
     open_world(seed, style);
     schedule->playback.parallel_command_count = 1;
-    cr_assert_eq(quern__world_reserve_commands(world, 1), QUERN_OK);
+    must(quern__world_reserve_commands(world, 1));
     world->commands->playback.parallel_command_count = 1;
     schedule->playback.disable_fast_paths = disable_fast_paths;
     world->commands->playback.disable_fast_paths = disable_fast_paths;

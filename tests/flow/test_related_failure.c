@@ -98,15 +98,11 @@ static void add_systems(void)
 static void open_nodes(uint32_t thread_count)
 {
     memory = failing_allocator_create();
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     parent = quern_world_parent(world);
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &carrier));
-    must(quern_relation_register(
-        world,
-        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &likes));
+    carrier = make_relation(world, .name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES);
+    likes =
+        make_relation(world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true);
     number = setup_component(world, "number", 8, 8);
     sum = setup_component(world, "sum", 8, 8);
     mark = setup_component(world, "mark", 8, 8);

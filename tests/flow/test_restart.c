@@ -162,14 +162,6 @@ Test(restart, state_is_ignored_without_schedules)
     restart_close(&to);
 }
 
-static uint64_t count_changed(quern_query *query)
-{
-    uint64_t count = 0;
-    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
-        count += it.view.count;
-    return count;
-}
-
 /* The clock of the loading world is later than that of the archive, so rows get versions that the query has seen. */
 Test(restart, filters_outside_of_the_schedules_see_everything_as_changed)
 {
@@ -179,9 +171,9 @@ Test(restart, filters_outside_of_the_schedules_see_everything_as_changed)
         setup_query(to.world, (quern_term[]){quern_term_changed(quern_term_read(to.unit))}, 1);
     for (uint32_t i = 0; i < 10 * FRAMES; i++)
         must(restart_run(&to, NULL));
-    cr_assert_eq(count_changed(query), 0u);
+    cr_assert_eq(iterate_rows(query), 0u);
     must(restart_load(&to, points[FRAMES / 2].bytes, points[FRAMES / 2].size_bytes));
-    cr_assert_eq(count_changed(query), quern_query_count(to.all));
+    cr_assert_eq(iterate_rows(query), quern_query_count(to.all));
     quern_query_destroy(query);
     restart_close(&to);
 }
@@ -271,20 +263,14 @@ Test(restart, archive_without_state_is_rejected)
 Test(restart, another_order_of_types_is_rejected)
 {
     quern_world *world;
-    quern_component unit, heat;
+    quern_component unit;
     play(FEW, NULL);
     must(quern_world_create(NULL, &world));
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = "heat",
-                                                         .size_bytes = sizeof(uint64_t),
-                                                         .alignment_bytes = _Alignof(uint64_t),
-                                                         .row_changes = true,
-                                                         .can_disable = true},
-                                  &heat));
+    make_component(world, .name = "heat", .size_bytes = sizeof(uint64_t),
+                   .alignment_bytes = _Alignof(uint64_t), .row_changes = true, .can_disable = true);
     must(QUERN_COMPONENT_REGISTER_FIELDS(world, &unit, restart_unit, number, sum, friend));
     setup_tag(world, "small");
-    quern_relation owner;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner));
+    make_relation(world, .name = "owner");
     quern_schedule *schedule = setup_phases(world, 2);
     const quern_load_def def = {.schedules = {schedule}, .skip_resources = true};
     assert_refused(

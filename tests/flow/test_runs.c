@@ -22,9 +22,8 @@ static void open_world(void)
 {
     world = setup_world();
     number = setup_component(world, "number", 8, 8);
-    const quern_component_def def = {
-        .name = "flag", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true};
-    must(quern_component_register(world, &def, &flag));
+    flag =
+        make_component(world, .name = "flag", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true);
 }
 
 TestSuite(runs, .init = open_world, .fini = close_valid_world);
@@ -137,9 +136,8 @@ Test(runs, required_values_are_constructed_before_rows_move)
     quern_component value, needing;
     counts = (tracked_counts){0};
     value = tracked_register(world, "value", &counts);
-    const quern_component_def def = {
-        .name = "needing", .size_bytes = 8, .alignment_bytes = 8, .required = {value}};
-    must(quern_component_register(world, &def, &needing));
+    needing = make_component(world, .name = "needing", .size_bytes = 8, .alignment_bytes = 8,
+                             .required = {value});
     quern__chunk_policies.gathered_chunks = 2;
     const quern__archetype *archetype = NULL;
     for (uint64_t i = 0; archetype == NULL || archetype->shape.shift == 0; i++) {
@@ -197,8 +195,7 @@ Test(runs, a_view_from_before_rows_moved_is_refused)
 {
     enum { MANY = 100000, STEP = 10000 };
     quern_entity *many = calloc(MANY, sizeof *many);
-    quern_query *query;
-    must(quern_query_create(world, &(quern_query_def){.terms = {quern_term_read(number)}}, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_read(number)});
     must(quern_entity_create_many(world, &number, NULL, 1, MANY, many));
     const quern__archetype *archetype = archetype_of(many[0]);
     cr_assert_eq(archetype->shape.shift, (uint32_t)QUERN__RUN_SHIFT);

@@ -43,13 +43,9 @@ static void open_scene(scene *in, const quern_world_def *def)
     in->other = setup_component(in->world, "other", 8, 8);
     in->marked = setup_tag(in->world, "marked");
     in->value = tracked_register(in->world, "value", &in->counts);
-    must(quern_component_register(
-        in->world,
-        &(quern_component_def){.name = "knows",
-                               .size_bytes = sizeof(knows),
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
-        &in->knows));
+    in->knows =
+        make_component(in->world, .name = "knows", .size_bytes = sizeof(knows), .alignment_bytes = 8,
+                       .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}});
     in->parent = quern_world_parent(in->world);
     const quern_entity base = make(in, 1), part = make(in, 2), lamp = make(in, 3), stone = make(in, 9);
     must(quern_entity_relate(in->world, part, in->parent, base));
@@ -233,14 +229,9 @@ Test(spawn_commands, values_accumulate_in_what_was_just_spawned)
     scene it;
     open_scene(&it, NULL);
     use_free_slots(&it);
-    quern_component points;
-    must(quern_component_register(
-        it.world,
-        &(quern_component_def){.name = "points",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{"points", QUERN_FIELD_U64, 0, .count = 1}}},
-        &points));
+    quern_component points =
+        make_component(it.world, .name = "points", .size_bytes = 8, .alignment_bytes = 8,
+                       .fields = {{"points", QUERN_FIELD_U64, 0, .count = 1}});
     const uint64_t captured = 10;
     quern_entity first, root;
     must(quern_entity_create_with(it.world, &points, (const void *[]){&captured}, 1, &first));
@@ -725,16 +716,10 @@ Test(spawn_commands, targets_outside_may_change_at_the_same_sync_point)
     scene it;
     open_scene(&it, NULL);
     quern_relation follows, knows_many;
-    must(quern_relation_register(it.world,
-                                 &(quern_relation_def){.name = "follows",
-                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES,
-                                                       .levels = true},
-                                 &follows));
-    must(quern_relation_register(it.world,
-                                 &(quern_relation_def){.name = "knows many",
-                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES,
-                                                       .many = true},
-                                 &knows_many));
+    follows = make_relation(it.world, .name = "follows", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                            .levels = true);
+    knows_many = make_relation(it.world, .name = "knows many",
+                               .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true);
     const quern_entity leader = make(&it, 20), chief = make(&it, 21), root = make(&it, 22),
                        child = make(&it, 23);
     must(quern_entity_relate(it.world, child, it.parent, root));

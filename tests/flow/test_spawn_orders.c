@@ -128,8 +128,7 @@ static void open_world(void)
     it.value = setup_component(it.world, "value", 8, 8);
     it.extra = setup_component(it.world, "extra", 8, 8);
     it.tracked = tracked_register(it.world, "tracked", &it.counts);
-    must(quern_component_register(it.world, &(quern_component_def){.name = "lamp", .can_disable = true},
-                                  &it.lamp));
+    it.lamp = make_component(it.world, .name = "lamp", .can_disable = true);
     it.parent = quern_world_parent(it.world);
     (void)quern_world_disabled_tag(it.world);
     make_prefab();

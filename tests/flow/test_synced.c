@@ -19,8 +19,7 @@ static void open_scene(void)
 {
     memory = open_failing_world();
     number = setup_component(world, "number", 8, 8);
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "note", .size_bytes = 8, .alignment_bytes = 8}, &note));
+    note = make_event(world, .name = "note", .size_bytes = 8, .alignment_bytes = 8);
     schedule = setup_phases(world, 2);
 }
 

@@ -123,7 +123,7 @@ static quern_jobs *open_for_two(uint32_t thread_count)
 {
     quern_jobs *jobs;
     quern_jobs_def def = {.thread_count = thread_count, .external_thread_count = COUNT_OF(programs)};
-    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    must(quern_jobs_create(&def, &jobs));
     return jobs;
 }
 
@@ -153,9 +153,9 @@ Test(two_worlds, worlds_run_in_jobs_of_one_pool, .timeout = 600)
             program *it = &programs[k];
             const quern_job_def def = {
                 .function = run_in_job, .payload = &it, .payload_bytes = sizeof it, .counter = &counter};
-            cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
+            must(quern_jobs_submit(jobs, &def));
         }
-        cr_assert_eq(quern_jobs_wait(jobs, &counter), QUERN_OK);
+        must(quern_jobs_wait(jobs, &counter));
         for (uint32_t k = 0; k < COUNT_OF(programs); k++)
             assert_as_expected(&programs[k]);
         quern_jobs_destroy(jobs);
@@ -211,7 +211,7 @@ static void hold(void *argument, uint32_t begin, uint32_t end, uint32_t worker_i
 
 static void *occupy_pool(void *argument)
 {
-    cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, hold, NULL), QUERN_OK);
+    must(quern_jobs_parallel_for(shared, 1, 0, hold, NULL));
     return NULL;
 }
 
@@ -244,7 +244,7 @@ static void run_frame_inside(void *argument, uint32_t begin, uint32_t end, uint3
 Test(two_worlds, frame_runs_inside_a_loop_of_its_pool)
 {
     shared = programs[0].jobs = setup_jobs(2);
-    cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, run_frame_inside, &programs[0]), QUERN_OK);
+    must(quern_jobs_parallel_for(shared, 1, 0, run_frame_inside, &programs[0]));
     assert_as_expected(&programs[0]);
     quern_jobs_destroy(shared);
 }

@@ -281,8 +281,8 @@ static uint64_t hash_after(bool views, bool stages_only)
     open_scene(NULL);
     parent = quern_world_parent(world);
     components[PARENT] = quern_relation_component(parent);
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes"}, &likes));
-    must(quern_relation_register(world, &(quern_relation_def){.name = "many", .many = true}, &many));
+    likes = make_relation(world, .name = "likes");
+    many = make_relation(world, .name = "many", .many = true);
     quern_world_disabled_tag(world);
     const quern_component member[] = {components[NUMBER], components[PARENT]};
     const quern_entity root = setup_entity_with(world, member, 1);

@@ -25,7 +25,7 @@ typedef struct scene {
 
 static void fill_scene(scene *it, quern_allocator allocator, uint32_t row_count)
 {
-    must(quern_world_create(&(quern_world_def){.allocator = allocator}, &it->world));
+    it->world = make_world(.allocator = allocator);
     it->number = setup_component(it->world, "number", 8, 8);
     it->tag = setup_tag(it->world, "tag");
     it->links = setup_links(it->world, "links");
@@ -483,12 +483,8 @@ static void remove_hooked(quern_context *context, const quern_view *view)
 Test(world_commands, hooks_are_refused_while_commands_are_applied)
 {
     scene it = open_scene(1);
-    quern_component hooked;
-    must(quern_component_register(it.world,
-                                  &(quern_component_def){.name = "hooked",
-                                                         .size_bytes = 8,
-                                                         .hooks = {.destroy = call_in, .user_data = &it}},
-                                  &hooked));
+    quern_component hooked = make_component(it.world, .name = "hooked", .size_bytes = 8,
+                                            .hooks = {.destroy = call_in, .user_data = &it});
     const quern_entity entity = nth_entity(&it, 0);
     must(quern_entity_add(it.world, entity, hooked, NULL));
     must(quern_commands_remove(quern_world_commands(it.world), entity, hooked));

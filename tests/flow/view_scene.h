@@ -57,8 +57,7 @@ static inline void open_components(const quern_target_policy *policy)
     components[TOGGLED] = register_with("toggled", 4, true, false);
     parent = (quern_relation){0};
     if (policy == NULL) return;
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "parent", .on_target_destroyed = *policy}, &parent));
+    parent = make_relation(world, .name = "parent", .on_target_destroyed = *policy);
     components[PARENT] = quern_relation_component(parent);
 }
 

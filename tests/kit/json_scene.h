@@ -82,23 +82,19 @@ static inline scene open_scene(const quern_allocator *allocator)
     quern_world_def world_def = {.empty_archetype_checks_per_sync = 0};
     if (allocator != NULL) world_def.allocator = *allocator;
     must(quern_world_create(&world_def, &at.world));
-    const quern_component_def thing_def = {
-        QUERN_TYPE(Thing),
+    at.thing = make_component(
+        at.world, QUERN_TYPE(Thing),
         .fields = {QUERN_FIELD(Thing, i64), QUERN_FIELD(Thing, u64), QUERN_FIELD(Thing, f64),
                    QUERN_FIELD(Thing, f32), QUERN_FIELD(Thing, matrix), QUERN_FIELD(Thing, place.at.x),
                    QUERN_FIELD(Thing, place.at.y), QUERN_FIELD(Thing, place.turn),
                    QUERN_FIELD(Thing, flags), QUERN_FIELD_WITH(Thing, mood, .values = moods),
                    QUERN_TEXT(Thing, title), QUERN_FIELD(Thing, friend), QUERN_FIELD(Thing, others),
                    QUERN_FIELD_WITH(Thing, serial, .is_read_only = true),
-                   QUERN_FIELD_WITH(Thing, speed, .minimum = 0, .maximum = 10)}};
-    must(quern_component_register(at.world, &thing_def, &at.thing));
+                   QUERN_FIELD_WITH(Thing, speed, .minimum = 0, .maximum = 10)});
     at.blob = setup_component(at.world, "blob", 5, 1);
     at.tag = setup_tag(at.world, "tag");
-    const quern_component_def toggle_def = {.name = "toggle",
-                                            .size_bytes = 4,
-                                            .fields = {{"n", QUERN_FIELD_U32, .count = 1}},
-                                            .can_disable = true};
-    must(quern_component_register(at.world, &toggle_def, &at.toggle));
+    at.toggle = make_component(at.world, .name = "toggle", .size_bytes = 4,
+                               .fields = {{"n", QUERN_FIELD_U32, .count = 1}}, .can_disable = true);
     quern_component_def owner_def = {
         QUERN_TYPE(Owner), .fields = {QUERN_FIELD(Owner, points)},
         .hooks = {.construct = owner_construct, .copy = owner_copy, .destroy = owner_destroy}};
@@ -107,16 +103,12 @@ static inline scene open_scene(const quern_allocator *allocator)
     owner_def.hooks.copy = NULL;
     must(quern_component_register(at.world, &owner_def, &at.handed));
     at.parent = quern_world_parent(at.world);
-    must(quern_relation_register(at.world, &(quern_relation_def){.name = "likes"}, &at.likes));
-    must(quern_relation_register(
-        at.world,
-        &(quern_relation_def){.name = "knows", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &at.knows));
-    const quern_resource_def rules_def = {
-        .name = "rules",
-        .size_bytes = 16,
-        .fields = {{"hero", QUERN_FIELD_ENTITY, .count = 1}, {"gravity", QUERN_FIELD_F32, 8, .count = 1}}};
-    must(quern_resource_register(at.world, &rules_def, &at.rules));
+    at.likes = make_relation(at.world, .name = "likes");
+    at.knows = make_relation(at.world, .name = "knows", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                             .many = true);
+    at.rules = make_resource(
+        at.world, .name = "rules", .size_bytes = 16,
+        .fields = {{"hero", QUERN_FIELD_ENTITY, .count = 1}, {"gravity", QUERN_FIELD_F32, 8, .count = 1}});
     return at;
 }
 

@@ -75,11 +75,9 @@ static scene open_scene(const quern_background_def *wanted, uint32_t thread_coun
     scene s = {0};
     must(quern_world_create(of_world, &s.world));
     must(QUERN_COMPONENT_REGISTER_FIELDS(s.world, &s.wish, wish, seed, length));
-    must(quern_component_register(
-        s.world,
-        &(quern_component_def){QUERN_TYPE(trail), .fields = {QUERN_FIELD(trail, last),
-                                                             QUERN_LIST_FIELD(trail, numbers, uint32_t)}},
-        &s.trail));
+    s.trail =
+        make_component(s.world, QUERN_TYPE(trail),
+                       .fields = {QUERN_FIELD(trail, last), QUERN_LIST_FIELD(trail, numbers, uint32_t)});
     if (thread_count > 0) must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_count}, &s.jobs));
     quern_background_def def = *wanted;
     def.name = "walks";
@@ -708,13 +706,9 @@ Test(background, wrong_definitions_are_refused)
 {
     scene s = open_scene(&(quern_background_def){.frames = 1}, 0, NULL);
     quern_component tag = setup_tag(s.world, "tag"), copied, unique;
-    must(quern_component_register(
-        s.world, &(quern_component_def){.name = "copied", .size_bytes = 4, .hooks = {.copy = copy_nothing}},
-        &copied));
-    must(quern_component_register(
-        s.world,
-        &(quern_component_def){.name = "unique", .size_bytes = 4, .hooks = {.destroy = destroy_nothing}},
-        &unique));
+    copied = make_component(s.world, .name = "copied", .size_bytes = 4, .hooks = {.copy = copy_nothing});
+    unique =
+        make_component(s.world, .name = "unique", .size_bytes = 4, .hooks = {.destroy = destroy_nothing});
     quern_background *background;
     const quern_background_def good = {
         .name = "other", .request = s.wish, .result = s.trail, .step = walk, .frames = 1};
@@ -743,8 +737,7 @@ Test(background, wrong_definitions_are_refused)
         {QUERN_ERROR_UNKNOWN_COMPONENT, {.name = "other", .result = s.trail, .step = walk}},
         {QUERN_ERROR_DUPLICATE_NAME, {.name = "taken", .request = s.wish, .result = s.trail, .step = walk}},
     };
-    quern_resource taken;
-    must(quern_resource_register(s.world, &(quern_resource_def){.name = "taken", .size_bytes = 4}, &taken));
+    make_resource(s.world, .name = "taken", .size_bytes = 4);
     for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_refused(s.world, wrong[i].expected,
                        quern_background_create(s.world, &wrong[i].def, &background));

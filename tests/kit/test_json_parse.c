@@ -242,16 +242,13 @@ Test(json_parse, large_objects_and_deep_arrays_are_parsed)
 Test(json_parse, separate_fields_of_a_struct_become_one_object)
 {
     quern_world *world = setup_world();
-    const quern_component_def def = {.name = "mixed",
-                                     .size_bytes = 20,
-                                     .alignment_bytes = 4,
-                                     .fields = {{"a.x", QUERN_FIELD_U32, 0, .count = 1},
-                                                {"b", QUERN_FIELD_U32, 4, .count = 1},
-                                                {"a.in.y", QUERN_FIELD_U32, 8, .count = 1},
-                                                {"ab.z", QUERN_FIELD_U32, 12, .count = 1},
-                                                {"a.in.z", QUERN_FIELD_U32, 16, .count = 1}}};
-    quern_component component;
-    must(quern_component_register(world, &def, &component));
+    quern_component component =
+        make_component(world, .name = "mixed", .size_bytes = 20, .alignment_bytes = 4,
+                       .fields = {{"a.x", QUERN_FIELD_U32, 0, .count = 1},
+                                  {"b", QUERN_FIELD_U32, 4, .count = 1},
+                                  {"a.in.y", QUERN_FIELD_U32, 8, .count = 1},
+                                  {"ab.z", QUERN_FIELD_U32, 12, .count = 1},
+                                  {"a.in.z", QUERN_FIELD_U32, 16, .count = 1}});
     quern_type_info type;
     must(quern_component_get_info(world, component, &type));
     const uint32_t value[5] = {1, 2, 3, 4, 5};

@@ -189,23 +189,13 @@ static quern_world *copy;
 static void register_relations(quern_world *into)
 {
     quern_component debts, values;
-    quern_relation relation;
     must(QUERN_COMPONENT_REGISTER_FIELDS(into, &debts, debt, amount));
-    must(quern_component_register(
-        into,
-        &(quern_component_def){QUERN_TYPE(likings),
-                               .fields = {QUERN_LIST_FIELD(likings, edges, like, target, since)}},
-        &values));
-    must(quern_relation_register(into,
-                                 &(quern_relation_def){.name = "owes",
-                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES,
-                                                       .value = debts},
-                                 &relation));
-    must(quern_relation_register(
-        into,
-        &(quern_relation_def){
-            .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true, .value = values},
-        &relation));
+    values = make_component(into, QUERN_TYPE(likings),
+                            .fields = {QUERN_LIST_FIELD(likings, edges, like, target, since)});
+
+    make_relation(into, .name = "owes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .value = debts);
+    make_relation(into, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true,
+                  .value = values);
 }
 
 static void open_world(void)
@@ -532,9 +522,7 @@ static place open_place(void)
     place it;
     must(quern_world_create(NULL, &it.world));
     must(QUERN_COMPONENT_REGISTER_FIELDS(it.world, &it.aim, Aim, at, others));
-    must(quern_relation_register(
-        it.world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &it.likes));
+    it.likes = make_relation(it.world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES);
     (void)quern_world_parent(it.world);
     return it;
 }

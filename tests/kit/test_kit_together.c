@@ -250,15 +250,11 @@ static void open_scene(scene *s, quern_schedule_def style, uint32_t thread_count
     must(quern_world_create(&def, &s->world));
     (void)quern_world_parent(s->world);
     s->id = setup_component(s->world, "id", 8, 8);
-    must(quern_component_register(s->world,
-                                  &(quern_component_def){QUERN_TYPE(wish), .can_disable = true,
-                                                         .fields = QUERN_FIELDS(wish, seed, length)},
-                                  &s->wish));
-    must(quern_component_register(
-        s->world,
-        &(quern_component_def){QUERN_TYPE(trail), .fields = {QUERN_FIELD(trail, last),
-                                                             QUERN_LIST_FIELD(trail, numbers, uint64_t)}},
-        &s->trail));
+    s->wish = make_component(s->world, QUERN_TYPE(wish), .can_disable = true,
+                             .fields = QUERN_FIELDS(wish, seed, length));
+    s->trail =
+        make_component(s->world, QUERN_TYPE(trail),
+                       .fields = {QUERN_FIELD(trail, last), QUERN_LIST_FIELD(trail, numbers, uint64_t)});
     must(quern_states_create(s->world,
                              &(quern_states_def){.name = "game", .states = {"menu", "playing", "paused"}},
                              &s->states));

@@ -348,16 +348,14 @@ Test(live, values_with_hooks_outlive_the_code_that_made_them)
     must(quern_live_add(live, game, NULL));
     const quern_component components[] = {quern_component_find(world, "Place"),
                                           quern_component_find(world, "Name")};
-    quern_entity entity;
-    must(quern_entity_create_with(world, components, NULL, 2,
-                                  &entity)); /* the default value: copied by the hook */
+    quern_entity entity =
+        setup_entity_with(world, components, 2); /* the default value: copied by the hook */
     cr_expect_gt(told(COPIED_COUNT), 0);
     for (int i = 0; i < 20; i++) {
         put(game, i % 2 == 0 ? "faster" : "first");
         update(1);
         frame();
-        quern_entity clone;
-        must(quern_entity_create_with(world, components, NULL, 2, &clone));
+        const quern_entity clone = setup_entity_with(world, components, 2);
         if (i % 3 == 0) must(quern_entity_destroy(world, entity));
         entity = clone;
     }
@@ -369,9 +367,8 @@ Test(live, entity_hooks_are_those_of_the_version_that_runs)
 {
     put(game, "first");
     must(quern_live_add(live, game, NULL));
-    quern_entity entity;
-    must(quern_entity_create_with(world, (const quern_component[]){quern_component_find(world, "Name")},
-                                  NULL, 1, &entity));
+    const quern_entity entity =
+        setup_entity_with(world, (const quern_component[]){quern_component_find(world, "Name")}, 1);
     cr_expect_eq(told(SET_BY), 1);
     for (int i = 0; i < 4; i++) {
         put(game, i % 2 == 0 ? "faster" : "first");
@@ -387,9 +384,8 @@ Test(live, a_library_stays_while_a_type_has_hooks_in_it)
 {
     put(game, "first");
     must(quern_live_add(live, game, NULL));
-    quern_entity entity;
-    must(quern_entity_create_with(world, (const quern_component[]){quern_component_find(world, "Name")},
-                                  NULL, 1, &entity));
+    const quern_entity entity =
+        setup_entity_with(world, (const quern_component[]){quern_component_find(world, "Name")}, 1);
     put(game, "leaner"); /* does not register Name */
     update(1);
     cr_expect_eq(info(0).removed_count, 1);
@@ -968,8 +964,7 @@ Test(live, types_of_cpp_outlive_their_code)
     must(quern_live_add(live, game, NULL));
     const quern_component components[] = {quern_component_find(world, "game::Place"),
                                           quern_component_find(world, "game::Label")};
-    quern_entity entity;
-    must(quern_entity_create_with(world, components, NULL, 2, &entity));
+    const quern_entity entity = setup_entity_with(world, components, 2);
     frame();
     for (int i = 0; i < 6; i++) {
         put(game, "cpp_1");
@@ -983,8 +978,7 @@ Test(live, types_of_cpp_outlive_their_code)
         expect_mapped(1);
     }
     cr_expect_eq(info(0).version, 7);
-    quern_entity clone;
-    must(quern_entity_create_with(world, components, NULL, 2, &clone));
+    setup_entity_with(world, components, 2);
     must(quern_entity_destroy(world, entity));
     put(game, "cpp_2"); /* Label has no described fields: its values cannot be converted */
     update_is_refused(QUERN_ERROR_LAYOUT_MISMATCH, "game::Label");

@@ -439,8 +439,7 @@ Test(json_prefab, callbacks_are_refused)
 Test(json_prefab, only_the_hierarchy_is_followed)
 {
     quern_world *world = setup_world();
-    quern_relation parent;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "parent"}, &parent));
+    quern_relation parent = make_relation(world, .name = "parent");
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_entity_relate(world, a, parent, b));
     must(quern_entity_relate(world, b, parent, a));

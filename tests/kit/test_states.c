@@ -63,11 +63,8 @@ static void open_scene(scene *s, bool one_phase, uint32_t thread_count)
 {
     *s = (scene){.wanted = QUERN_NO_STATE};
     must(quern_world_create(NULL, &s->world));
-    must(quern_resource_register(s->world,
-                                 &(quern_resource_def){.name = "log",
-                                                       .size_bytes = sizeof(letters),
-                                                       .fields = {QUERN_TEXT(letters, text)}},
-                                 &s->log));
+    s->log = make_resource(s->world, .name = "log", .size_bytes = sizeof(letters),
+                           .fields = {QUERN_TEXT(letters, text)});
     if (thread_count > 0)
         must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_count}, &s->jobs));
     must(quern_states_create(s->world,
@@ -369,8 +366,7 @@ Test(states, wrong_definitions_are_refused)
     quern_world *world = setup_world();
     quern_states *states;
     static const char long_name[] = "a name that is too long for it";
-    quern_resource taken;
-    must(quern_resource_register(world, &(quern_resource_def){.name = "taken", .size_bytes = 4}, &taken));
+    make_resource(world, .name = "taken", .size_bytes = 4);
     const struct {
         quern_result expected;
         quern_states_def def;
@@ -529,7 +525,7 @@ Test(states, without_memory_nothing_is_added)
     quern_world *world;
     quern_states *states;
     quern_schedule *schedule;
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     quern_states_def def = {
         .name = "game", .states = {"a", "b"}, .allocator = failing_allocator_interface(memory)};
     for (uint32_t n = 1; runs_out_of_memory(memory, n, quern_states_create(world, &def, &states)); n++)

@@ -221,10 +221,9 @@ Test(json, required_components_are_added_and_get_their_defaults)
     const quern_component_def def = {QUERN_TYPE(Pair), .fields = QUERN_FIELDS(Pair, a, b),
                                      .default_value = &pair};
     quern_world *world = setup_world();
-    quern_component component, ignored;
+    quern_component component;
     must(quern_component_register(world, &def, &component));
-    must(quern_component_register(world, &(quern_component_def){.name = "user", .required = {component}},
-                                  &ignored));
+    make_component(world, .name = "user", .required = {component});
     must(read_into(world, "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {\"user\": true}},"
                           "{\"id\": 1, \"components\": {\"user\": true, \"Pair\": {\"b\": 9}}}]}"));
     quern_entity entities[2];
@@ -415,10 +414,8 @@ static void clear_nothing(void *values, uint32_t count, void *user_data) {}
 Test(json, types_with_hooks_and_no_fields_fail_by_name)
 {
     const scene at = open_scene(NULL);
-    quern_component hooked;
-    const quern_component_def def = {
-        .name = "hooked", .size_bytes = 8, .hooks = {.destroy = clear_nothing}};
-    must(quern_component_register(at.world, &def, &hooked));
+    quern_component hooked =
+        make_component(at.world, .name = "hooked", .size_bytes = 8, .hooks = {.destroy = clear_nothing});
     setup_entity_with(at.world, &hooked, 1);
     char text[256];
     quern_text_buffer buffer = {text, sizeof text, 0};

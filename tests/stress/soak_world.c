@@ -53,9 +53,7 @@ static void create_at(soak *s, uint32_t index, uint32_t set)
     for (uint32_t t = 0; t < TAG_COUNT; t++)
         if (set >> t & 1) components[count++] = s->tags[t];
     s->numbers[index] = random_next(&s->random);
-    quern_result result =
-        quern_entity_create_with(s->world, components, values, count, &s->entities[index]);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_entity_create_with(s->world, components, values, count, &s->entities[index]));
     s->created_count++;
 }
 
@@ -64,7 +62,7 @@ static void destroy_at(soak *s, uint32_t index)
     const uint64_t *value = quern_entity_get(s->world, s->entities[index], s->number);
     cr_assert_not_null(value, "%s", quern_error_message());
     cr_assert_eq(*value, s->numbers[index]);
-    cr_assert_eq(quern_entity_destroy(s->world, s->entities[index]), QUERN_OK, "%s", quern_error_message());
+    must(quern_entity_destroy(s->world, s->entities[index]));
 }
 
 static void open_soak(soak *s)
@@ -73,7 +71,7 @@ static void open_soak(soak *s)
     *s = (soak){.random.state = stress_seed(1)};
     s->allocator = failing_allocator_create();
     def.allocator = failing_allocator_interface(s->allocator);
-    cr_assert_eq(quern_world_create(&def, &s->world), QUERN_OK);
+    must(quern_world_create(&def, &s->world));
     s->number = setup_component(s->world, "number", 8, 8);
     for (uint32_t t = 0; t < TAG_COUNT; t++) {
         char name[16];
@@ -153,9 +151,8 @@ Test(soak_world, replacing_archetypes_does_not_grow_memory, .timeout = 86400)
     open_soak(s);
     while (has_time(s, end)) {
         use_random_archetypes(s);
-        cr_assert_eq(quern_world_remove_empty_archetypes(s->world, NULL), QUERN_OK, "%s",
-                     quern_error_message());
-        cr_assert_eq(quern_world_trim(s->world), QUERN_OK, "%s", quern_error_message());
+        must(quern_world_remove_empty_archetypes(s->world, NULL));
+        must(quern_world_trim(s->world));
         cr_assert_leq(stats_of_world(s->world).archetype_count, 2u);
         check_memory(s);
     }

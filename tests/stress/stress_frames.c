@@ -28,8 +28,7 @@ static quern_jobs *random_pool(void)
 static void change_between_frames(flow_subject *subject)
 {
     quern_entity entity = setup_entity_with(subject->world, subject->components, 3);
-    if (quern_entity_index(entity) % 2 == 0)
-        cr_assert_eq(quern_entity_destroy(subject->world, entity), QUERN_OK);
+    if (quern_entity_index(entity) % 2 == 0) must(quern_entity_destroy(subject->world, entity));
 }
 
 static void change_reference_between_frames(void)

@@ -57,9 +57,7 @@ static void crowd_create(crowd *all, uint32_t count)
         uint64_t number = random_next(&all->random);
         const void *values[] = {&number, &number};
         quern_component chosen[] = {all->types[number % 3], all->types[3 + number % 3]};
-        quern_result result =
-            quern_entity_create_with(all->world, chosen, values, 2, &all->entities[all->count]);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(quern_entity_create_with(all->world, chosen, values, 2, &all->entities[all->count]));
         all->numbers[all->count++] = number;
     }
 }
@@ -68,7 +66,7 @@ static void crowd_destroy(crowd *all, uint32_t count)
 {
     for (uint32_t i = 0; i < count && all->count > 0; i++) {
         uint32_t chosen = random_below(&all->random, all->count--);
-        cr_assert_eq(quern_entity_destroy(all->world, all->entities[chosen]), QUERN_OK);
+        must(quern_entity_destroy(all->world, all->entities[chosen]));
         all->entities[chosen] = all->entities[all->count];
         all->numbers[chosen] = all->numbers[all->count];
     }
@@ -80,10 +78,9 @@ static void crowd_toggle(crowd *all, uint32_t count)
         uint32_t chosen = random_below(&all->random, all->count);
         quern_entity entity = all->entities[chosen];
         quern_component type = all->types[random_below(&all->random, TYPE_COUNT)];
-        quern_result result = quern_entity_has(all->world, entity, type)
-                                  ? quern_entity_remove(all->world, entity, type)
-                                  : quern_entity_add(all->world, entity, type, &all->numbers[chosen]);
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(quern_entity_has(all->world, entity, type)
+                 ? quern_entity_remove(all->world, entity, type)
+                 : quern_entity_add(all->world, entity, type, &all->numbers[chosen]));
     }
 }
 

@@ -47,6 +47,48 @@ quern_entity setup_entity_with(quern_world *world, const quern_component *compon
     return entity;
 }
 
+quern_world *make_world_of(const quern_world_def *def)
+{
+    quern_world *made;
+    must(quern_world_create(def, &made));
+    return made;
+}
+
+quern_query *make_query_of(quern_world *world, const quern_query_def *def)
+{
+    quern_query *made;
+    must(quern_query_create(world, def, &made));
+    return made;
+}
+
+quern_component make_component_of(quern_world *world, const quern_component_def *def)
+{
+    quern_component made;
+    must(quern_component_register(world, def, &made));
+    return made;
+}
+
+quern_relation make_relation_of(quern_world *world, const quern_relation_def *def)
+{
+    quern_relation made;
+    must(quern_relation_register(world, def, &made));
+    return made;
+}
+
+quern_event make_event_of(quern_world *world, const quern_event_def *def)
+{
+    quern_event made;
+    must(quern_event_register(world, def, &made));
+    return made;
+}
+
+quern_resource make_resource_of(quern_world *world, const quern_resource_def *def)
+{
+    quern_resource made;
+    must(quern_resource_register(world, def, &made));
+    return made;
+}
+
 quern_entity record_entity(quern_commands *commands)
 {
     quern_entity entity;
@@ -225,6 +267,16 @@ void capture_reports(captured_reports *reports)
     *reports = (captured_reports){0};
     quern_log_set_handler(capture_log, reports);
     quern_assert_set_handler(capture_assert, reports);
+}
+
+uint64_t iterate_rows(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += it.view.count;
+    must(it.result);
+    return count;
 }
 
 void assert_matches(quern_query *query, const quern_entity *entities, uint32_t count)

@@ -22,6 +22,23 @@ quern_entity setup_entity(quern_world *world);
 quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count);
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count);
 
+/* Create an object or register a type by members of its definition:
+ *     toggle = make_component(world, .name = "toggle", .can_disable = true);
+ * The test fails if the call fails. */
+#define make_world(...)               make_world_of(&(quern_world_def){__VA_ARGS__})
+#define make_query(in_world, ...)     make_query_of(in_world, &(quern_query_def){__VA_ARGS__})
+#define make_component(in_world, ...) make_component_of(in_world, &(quern_component_def){__VA_ARGS__})
+#define make_relation(in_world, ...)  make_relation_of(in_world, &(quern_relation_def){__VA_ARGS__})
+#define make_event(in_world, ...)     make_event_of(in_world, &(quern_event_def){__VA_ARGS__})
+#define make_resource(in_world, ...)  make_resource_of(in_world, &(quern_resource_def){__VA_ARGS__})
+
+quern_world *make_world_of(const quern_world_def *def);
+quern_query *make_query_of(quern_world *world, const quern_query_def *def);
+quern_component make_component_of(quern_world *world, const quern_component_def *def);
+quern_relation make_relation_of(quern_world *world, const quern_relation_def *def);
+quern_event make_event_of(quern_world *world, const quern_event_def *def);
+quern_resource make_resource_of(quern_world *world, const quern_resource_def *def);
+
 /* Record the creation of an entity and return its provisional handle, for use in expressions; null if the call fails. */
 quern_entity record_entity(quern_commands *commands);
 quern_entity record_entity_with(quern_commands *commands, const quern_component *components,
@@ -34,6 +51,9 @@ quern_frame_profile profile_of_frame(const quern_schedule *schedule);
 quern_trace_stats stats_of_trace(const quern_trace *trace);
 
 void assert_valid(const quern_world *world);
+
+/* Iterates over a query, which change filters note, and returns the number of rows. */
+uint64_t iterate_rows(quern_query *query);
 
 /* Asserts that quern_query_matches agrees with an iteration over the query, for each of these entities that is alive. The
  * iteration must not leave out rows by change filters. */

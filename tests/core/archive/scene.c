@@ -9,37 +9,26 @@
 static void register_types(scene *it)
 {
     must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->place, scene_place, x, y));
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){QUERN_TYPE(scene_health),
-                               .fields = QUERN_FIELDS(scene_health, points, armour, is_poisoned),
-                               .can_disable = true},
-        &it->health));
+    it->health = make_component(it->world, QUERN_TYPE(scene_health),
+                                .fields = QUERN_FIELDS(scene_health, points, armour, is_poisoned),
+                                .can_disable = true);
     must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->aim, scene_aim, at, last, range));
     it->raw = setup_component(it->world, "raw", 12, 4);
     it->tag = setup_tag(it->world, "tag");
-    must(quern_component_register(it->world, &(quern_component_def){.name = "shield", .can_disable = true},
-                                  &it->shield));
+    it->shield = make_component(it->world, .name = "shield", .can_disable = true);
     it->parent = quern_world_parent(it->world);
-    must(quern_relation_register(
-        it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &it->owner));
-    must(quern_relation_register(
-        it->world,
-        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &it->likes));
-    must(quern_resource_register(
-        it->world,
-        &(quern_resource_def){QUERN_TYPE(scene_clock), .fields = QUERN_FIELDS(scene_clock, ticks, focus)},
-        &it->clock));
+    it->owner = make_relation(it->world, .name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES);
+    it->likes = make_relation(it->world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                              .many = true);
+    it->clock = make_resource(it->world, QUERN_TYPE(scene_clock),
+                              .fields = QUERN_FIELDS(scene_clock, ticks, focus));
     cr_assert_neq(quern_world_disabled_tag(it->world).bits, 0);
 }
 
 void scene_open(scene *it, const quern_allocator *allocator)
 {
     *it = (scene){0};
-    const quern_world_def def = {.allocator = allocator != NULL ? *allocator : (quern_allocator){0}};
-    must(quern_world_create(&def, &it->world));
+    it->world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
     register_types(it);
 }
 

@@ -411,12 +411,8 @@ static void forget_values(void *values, uint32_t count, void *user_data) {}
 /* Creates eight archetypes without rows that have a component with hooks. */
 static void make_owners(const wide_world *it)
 {
-    quern_component owner;
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){
-            .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
-        &owner));
+    quern_component owner = make_component(it->world, .name = "owner", .size_bytes = 8,
+                                           .alignment_bytes = 8, .hooks = {.destroy = forget_values});
     for (uint32_t i = 0; i < 8; i++)
         must(quern_entity_destroy(
             it->world, setup_entity_with(it->world, (quern_component[]){owner, it->components[i]}, 2)));
@@ -428,12 +424,8 @@ Test(archive, archetypes_without_rows_are_saved_even_with_hooks)
     make_many_archetypes(&saved, 120);
     make_owners(&saved);
     wide_world loaded = open_wide(), without = reload(&saved);
-    quern_component owner;
-    must(quern_component_register(
-        loaded.world,
-        &(quern_component_def){
-            .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
-        &owner));
+    make_component(loaded.world, .name = "owner", .size_bytes = 8, .alignment_bytes = 8,
+                   .hooks = {.destroy = forget_values});
     quern_byte_buffer memory = {0};
     must(quern_world_save(saved.world, quern_sink_bytes(&memory), NULL));
     must(quern_world_load(loaded.world, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));
@@ -466,8 +458,7 @@ static quern_entity find_aim(const scene *it)
  * null. */
 static void assert_loaded_as_null(quern_entity stranger)
 {
-    quern_entity holder;
-    must(quern_entity_create_with(from.world, &from.aim, NULL, 1, &holder));
+    const quern_entity holder = setup_entity_with(from.world, &from.aim, 1);
     scene_aim *aim = quern_entity_get(from.world, holder, from.aim);
     const uint64_t hash = quern_world_hash(from.world);
     aim->at = stranger;
@@ -489,9 +480,8 @@ Test(archive, a_provisional_handle_becomes_null)
 Test(archive, a_handle_of_another_world_becomes_null)
 {
     scene third;
-    quern_entity stranger;
     scene_open(&third, NULL);
-    must(quern_entity_create(third.world, &stranger));
+    const quern_entity stranger = setup_entity(third.world);
     assert_loaded_as_null(stranger);
     scene_close(&third);
 }
@@ -597,9 +587,8 @@ Test(archive, destroying_a_loaded_entity_frees_its_name)
 /* Creates a world that removes archetypes at sync points, with one component for each archetype. */
 static quern_world *open_reclaiming(quern_component tags[6])
 {
-    quern_world *world;
     char name[] = "tag 0";
-    must(quern_world_create(&(quern_world_def){.empty_archetype_checks_per_sync = 2}, &world));
+    quern_world *world = make_world(.empty_archetype_checks_per_sync = 2);
     for (uint32_t i = 0; i < 6; i++, name[4]++)
         tags[i] = setup_tag(world, name);
     return world;

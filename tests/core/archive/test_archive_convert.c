@@ -49,34 +49,21 @@ typedef struct unit_2 {
 
 static quern_component register_1(quern_world *world)
 {
-    quern_component component;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){
-            .size_bytes = sizeof(unit_1),
-            .alignment_bytes = _Alignof(unit_1),
-            .name = "unit",
-            .fields = {QUERN_FIELD(unit_1, x), QUERN_FIELD(unit_1, y), QUERN_FIELD(unit_1, points),
-                       QUERN_FIELD(unit_1, kind), QUERN_FIELD(unit_1, is_loud), QUERN_FIELD(unit_1, list),
-                       QUERN_FIELD(unit_1, target), QUERN_FIELD(unit_1, old), QUERN_TEXT(unit_1, title)}},
-        &component));
+    quern_component component = make_component(
+        world, .size_bytes = sizeof(unit_1), .alignment_bytes = _Alignof(unit_1), .name = "unit",
+        .fields = {QUERN_FIELD(unit_1, x), QUERN_FIELD(unit_1, y), QUERN_FIELD(unit_1, points),
+                   QUERN_FIELD(unit_1, kind), QUERN_FIELD(unit_1, is_loud), QUERN_FIELD(unit_1, list),
+                   QUERN_FIELD(unit_1, target), QUERN_FIELD(unit_1, old), QUERN_TEXT(unit_1, title)});
     return component;
 }
 
 static quern_component register_2(quern_world *world)
 {
-    quern_component component;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){.size_bytes = sizeof(unit_2),
-                               .alignment_bytes = _Alignof(unit_2),
-                               .name = "unit",
-                               .fields = {QUERN_TEXT(unit_2, title), QUERN_FIELD(unit_2, y),
-                                          QUERN_FIELD(unit_2, x), QUERN_FIELD(unit_2, target),
-                                          QUERN_FIELD(unit_2, list), QUERN_FIELD(unit_2, fresh),
-                                          QUERN_FIELD(unit_2, points), QUERN_FIELD(unit_2, is_loud),
-                                          QUERN_FIELD(unit_2, kind)}},
-        &component));
+    quern_component component = make_component(
+        world, .size_bytes = sizeof(unit_2), .alignment_bytes = _Alignof(unit_2), .name = "unit",
+        .fields = {QUERN_TEXT(unit_2, title), QUERN_FIELD(unit_2, y), QUERN_FIELD(unit_2, x),
+                   QUERN_FIELD(unit_2, target), QUERN_FIELD(unit_2, list), QUERN_FIELD(unit_2, fresh),
+                   QUERN_FIELD(unit_2, points), QUERN_FIELD(unit_2, is_loud), QUERN_FIELD(unit_2, kind)});
     return component;
 }
 
@@ -128,13 +115,9 @@ Test(archive_convert, fields_are_matched_by_name_and_numbers_converted)
 /* Registers a type with one number. */
 static quern_component register_number(quern_world *world, quern_field_type type, uint32_t size_bytes)
 {
-    quern_component component;
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = "number",
-                                                         .size_bytes = size_bytes,
-                                                         .alignment_bytes = size_bytes,
-                                                         .fields = {{.name = "value", .type = type}}},
-                                  &component));
+    quern_component component =
+        make_component(world, .name = "number", .size_bytes = size_bytes, .alignment_bytes = size_bytes,
+                       .fields = {{.name = "value", .type = type}});
     return component;
 }
 
@@ -206,8 +189,7 @@ Test(archive_convert, missing_types_are_reported_and_left_out_on_request)
 {
     const quern_component components[] = {setup_component(from, "a", 4, 4),
                                           setup_component(from, "b", 8, 8), setup_tag(from, "c")};
-    quern_relation relation;
-    must(quern_relation_register(from, &(quern_relation_def){.name = "r", .levels = true}, &relation));
+    quern_relation relation = make_relation(from, .name = "r", .levels = true);
     const quern_entity one = setup_entity_with(from, components, 3), two = setup_entity(from);
     must(quern_entity_relate(from, one, relation, two));
     save(NULL);
@@ -229,11 +211,10 @@ Test(archive_convert, missing_types_are_reported_and_left_out_on_request)
 
 Test(archive_convert, a_relation_with_other_rules_is_rejected)
 {
-    quern_relation relation;
-    must(quern_relation_register(from, &(quern_relation_def){.name = "r", .levels = true}, &relation));
+    quern_relation relation = make_relation(from, .name = "r", .levels = true);
     must(quern_entity_relate(from, setup_entity(from), relation, setup_entity(from)));
     save(NULL);
-    must(quern_relation_register(to, &(quern_relation_def){.name = "r"}, &relation));
+    relation = make_relation(to, .name = "r");
     must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
@@ -259,13 +240,9 @@ static void construct_hook(void *values, uint32_t count, void *user_data)
 
 static quern_component register_owner(quern_world *world, const char *name)
 {
-    quern_component component;
-    const quern_component_def def = {
-        .name = name,
-        .size_bytes = sizeof(char *),
-        .alignment_bytes = _Alignof(char *),
-        .hooks = {.construct = construct_hook, .copy = copy_hook, .destroy = destroy_hook}};
-    must(quern_component_register(world, &def, &component));
+    quern_component component = make_component(
+        world, .name = name, .size_bytes = sizeof(char *), .alignment_bytes = _Alignof(char *),
+        .hooks = {.construct = construct_hook, .copy = copy_hook, .destroy = destroy_hook});
     return component;
 }
 
@@ -348,9 +325,7 @@ Test(archive_convert, a_migration_renames_or_omits_a_component)
 
 Test(archive_convert, disabled_components_need_the_can_disable_flag)
 {
-    quern_component component;
-    must(quern_component_register(from, &(quern_component_def){.name = "t", .can_disable = true},
-                                  &component));
+    quern_component component = make_component(from, .name = "t", .can_disable = true);
     const quern_entity entity = setup_entity_with(from, &component, 1);
     setup_tag(to, "t");
     save(NULL);
@@ -365,26 +340,16 @@ Test(archive_convert, disabled_components_need_the_can_disable_flag)
 /* Registers a component "v" with one field at offset 0. */
 static quern_component register_field(quern_world *world, uint32_t size_bytes, quern_field field)
 {
-    quern_component component;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){
-            .name = "v", .size_bytes = size_bytes, .alignment_bytes = 1, .fields = {field}},
-        &component));
+    quern_component component = make_component(world, .name = "v", .size_bytes = size_bytes,
+                                               .alignment_bytes = 1, .fields = {field});
     return component;
 }
 
 static quern_resource register_text(quern_world *world, uint32_t bytes, const char *value)
 {
-    quern_resource resource;
-    must(quern_resource_register(
-        world,
-        &(quern_resource_def){.name = "player",
-                              .size_bytes = bytes,
-                              .alignment_bytes = 1,
-                              .fields = {{.name = "name", .type = QUERN_FIELD_TEXT, .count = bytes}},
-                              .value = value},
-        &resource));
+    quern_resource resource = make_resource(
+        world, .name = "player", .size_bytes = bytes, .alignment_bytes = 1,
+        .fields = {{.name = "name", .type = QUERN_FIELD_TEXT, .count = bytes}}, .value = value);
     return resource;
 }
 
@@ -446,14 +411,9 @@ Test(archive_convert, integers_become_the_nearest_float_in_one_step)
 static quern_resource register_level(quern_world *world, quern_field_type type, uint32_t size_bytes,
                                      const void *value)
 {
-    quern_resource resource;
-    must(quern_resource_register(world,
-                                 &(quern_resource_def){.name = "level",
-                                                       .size_bytes = size_bytes,
-                                                       .alignment_bytes = size_bytes,
-                                                       .value = value,
-                                                       .fields = {{.name = "number", .type = type}}},
-                                 &resource));
+    quern_resource resource =
+        make_resource(world, .name = "level", .size_bytes = size_bytes, .alignment_bytes = size_bytes,
+                      .value = value, .fields = {{.name = "number", .type = type}});
     return resource;
 }
 
@@ -475,17 +435,10 @@ Test(archive_convert, resource_fields_load_into_an_undescribed_resource_of_the_s
     typedef struct pair {
         int32_t a, b;
     } pair;
-    quern_resource resource;
-    must(quern_resource_register(from,
-                                 &(quern_resource_def){.name = "rules",
-                                                       .size_bytes = sizeof(pair),
-                                                       .alignment_bytes = 4,
-                                                       .fields = QUERN_FIELDS(pair, a, b),
-                                                       .value = &(pair){3, 4}},
-                                 &resource));
-    must(quern_resource_register(
-        to, &(quern_resource_def){.name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4},
-        &resource));
+    quern_resource resource =
+        make_resource(from, .name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4,
+                      .fields = QUERN_FIELDS(pair, a, b), .value = &(pair){3, 4});
+    resource = make_resource(to, .name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4);
     save(NULL);
     must(load(NULL, NULL));
     const pair *got = quern_resource_get(to, resource);
@@ -495,17 +448,11 @@ Test(archive_convert, resource_fields_load_into_an_undescribed_resource_of_the_s
 
 static quern_resource register_owning_resource(quern_world *world, bool has_field)
 {
-    quern_resource resource;
-    must(quern_resource_register(
-        world,
-        &(quern_resource_def){.name = "player",
-                              .size_bytes = 8,
-                              .alignment_bytes = 8,
-                              .fields = {{.name = has_field ? "name" : NULL,
-                                          .type = has_field ? QUERN_FIELD_TEXT : 0,
-                                          .count = has_field ? 4 : 0}},
-                              .hooks = {.destroy = has_field ? NULL : destroy_hook}},
-        &resource));
+    quern_resource resource = make_resource(world, .name = "player", .size_bytes = 8, .alignment_bytes = 8,
+                                            .fields = {{.name = has_field ? "name" : NULL,
+                                                        .type = has_field ? QUERN_FIELD_TEXT : 0,
+                                                        .count = has_field ? 4 : 0}},
+                                            .hooks = {.destroy = has_field ? NULL : destroy_hook});
     return resource;
 }
 
@@ -536,15 +483,10 @@ static void construct_owned(void *values, uint32_t count, void *user_data)
 
 static quern_component register_owned(quern_world *world, quern_entity *owner)
 {
-    quern_component component;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){.name = "v",
-                               .size_bytes = sizeof(owned),
-                               .alignment_bytes = _Alignof(owned),
-                               .fields = QUERN_FIELDS(owned, owner, other),
-                               .hooks = {.construct = construct_owned, .user_data = owner}},
-        &component));
+    quern_component component =
+        make_component(world, .name = "v", .size_bytes = sizeof(owned), .alignment_bytes = _Alignof(owned),
+                       .fields = QUERN_FIELDS(owned, owner, other),
+                       .hooks = {.construct = construct_owned, .user_data = owner});
     return component;
 }
 
@@ -700,12 +642,8 @@ Test(archive_convert, a_migration_must_not_change_the_world)
 
 static quern_relation register_relation(quern_world *world, const char *name, bool levels)
 {
-    quern_relation relation;
-    must(quern_relation_register(world,
-                                 &(quern_relation_def){.name = name,
-                                                       .levels = levels,
-                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES},
-                                 &relation));
+    quern_relation relation =
+        make_relation(world, .name = name, .levels = levels, .on_target_destroyed = QUERN_TARGET_UNRELATES);
     return relation;
 }
 
@@ -768,12 +706,9 @@ Test(archive_convert, without_the_hierarchy_entities_are_disabled_by_themselves)
 Test(archive_convert, a_migration_changes_name_policy_order_and_omits_levels_of_a_relation)
 {
     quern_entity loaded[20];
-    quern_relation other;
     save_chain(20, true);
-    must(quern_relation_register(
-        to,
-        &(quern_relation_def){.name = "in", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
-        &other));
+    quern_relation other =
+        make_relation(to, .name = "in", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true);
     must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "quern_relation_component"));
     load_chain(loaded, quern_relation_component(other));

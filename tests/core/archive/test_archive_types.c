@@ -114,14 +114,10 @@ Test(archive_types, types_of_the_world_stay_and_values_are_converted)
 {
     scene_fill(&from, 0);
     quern_byte_buffer memory = scene_save(&from);
-    quern_component place;
     quern_load_report report;
     uint32_t count;
-    const quern_component_def def = {.name = "scene_place",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .fields = {{.name = "y", .type = QUERN_FIELD_F64}}};
-    must(quern_component_register(bare, &def, &place));
+    make_component(bare, .name = "scene_place", .size_bytes = 8, .alignment_bytes = 8,
+                   .fields = {{.name = "y", .type = QUERN_FIELD_F64}});
     must(register_from(bare, memory.bytes, memory.size_bytes, &count));
     cr_assert_eq(count, 9);
     must(register_from(bare, memory.bytes, memory.size_bytes, &count));
@@ -142,13 +138,11 @@ Test(archive_types, lists_and_values_of_edges_are_loaded)
     quern_component bags, debts;
     quern_relation owes;
     quern_entity debtor, creditor;
-    const quern_component_def def = {
-        QUERN_TYPE(bag), .fields = {QUERN_FIELD(bag, label), QUERN_LIST_FIELD(bag, items, uint16_t)}};
-    must(quern_component_register(from.world, &def, &bags));
+    bags = make_component(from.world, QUERN_TYPE(bag),
+                          .fields = {QUERN_FIELD(bag, label), QUERN_LIST_FIELD(bag, items, uint16_t)});
     debts = setup_component(from.world, "debt", 4, 4);
-    const quern_relation_def owing = {
-        .name = "owes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .value = debts};
-    must(quern_relation_register(from.world, &owing, &owes));
+    owes = make_relation(from.world, .name = "owes", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                         .value = debts);
     must(quern_entity_create(from.world, &creditor));
     must(quern_entity_create_with(from.world, &bags, NULL, 1, &debtor));
     bag *value = quern_entity_get(from.world, debtor, bags);
@@ -178,11 +172,9 @@ static void destroy_nothing(void *values, uint32_t count, void *user_data)
 
 Test(archive_types, components_with_hooks_are_left_out)
 {
-    quern_component owned;
     quern_entity entity;
-    const quern_component_def def = {
-        .name = "owned", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = destroy_nothing}};
-    must(quern_component_register(from.world, &def, &owned));
+    quern_component owned = make_component(from.world, .name = "owned", .size_bytes = 8,
+                                           .alignment_bytes = 8, .hooks = {.destroy = destroy_nothing});
     must(quern_entity_create_with(from.world, &owned, NULL, 1, &entity));
     must(quern_entity_destroy(from.world, entity));
     quern_byte_buffer memory = scene_save(&from);
@@ -215,8 +207,7 @@ Test(archive_types, wrong_calls_are_refused)
         quern_world_register_archived(bare, (quern_source){.read = call_world, .user_data = &calls}, NULL),
         QUERN_ERROR_BAD_ARCHIVE);
     cr_assert_eq(calls, 1);
-    quern_component raw;
-    must(quern_component_register(bare, &(quern_component_def){.name = "owner"}, &raw));
+    make_component(bare, .name = "owner");
     scene_fill(&from, 0);
     quern_byte_buffer memory = scene_save(&from);
     must(register_from(bare, memory.bytes, memory.size_bytes,
@@ -229,8 +220,7 @@ Test(archive_types, wrong_calls_are_refused)
 
 Test(archive_types, truncated_and_damaged_archives_register_nothing)
 {
-    quern_entity entity;
-    must(quern_entity_create_with(from.world, &from.place, NULL, 1, &entity));
+    setup_entity_with(from.world, &from.place, 1);
     quern_byte_buffer memory = scene_save(&from);
     const uint32_t types = type_count(bare);
     uint8_t *bytes = memory.bytes;
@@ -315,14 +305,11 @@ Test(archive_types, many_forged_resources_are_not_larger_than_the_archive)
         uint64_t value;
     } number;
     for (uint32_t i = 0; i < COUNT; i++) {
-        quern_resource resource;
         char name[16];
         snprintf(name, sizeof name, "number %u", i);
-        const quern_resource_def def = {.name = name,
-                                        .size_bytes = sizeof(number),
-                                        .alignment_bytes = _Alignof(number),
-                                        .fields = {QUERN_FIELD(number, value)}};
-        must(quern_resource_register(bare, &def, &resource));
+
+        make_resource(bare, .name = name, .size_bytes = sizeof(number), .alignment_bytes = _Alignof(number),
+                      .fields = {QUERN_FIELD(number, value)});
     }
     quern_byte_buffer memory = {0};
     must(quern_world_save(bare, quern_sink_bytes(&memory), NULL));
@@ -354,9 +341,7 @@ Test(archive_types, what_was_registered_before_memory_ends_stays)
     scene_fill(&from, 50);
     quern_byte_buffer archive = scene_save(&from);
     failing_allocator *memory = failing_allocator_create();
-    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    quern_world *world;
-    must(quern_world_create(&def, &world));
+    quern_world *world = make_world(.allocator = failing_allocator_interface(memory));
     uint32_t total = 0, count;
     for (uint64_t call = 1;; call++) {
         failing_allocator_fail_at(memory, call);

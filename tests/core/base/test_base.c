@@ -219,8 +219,8 @@ Test(registry, items_and_pointers_to_items_are_found_by_name)
 
 Test(registry, a_new_name_is_neither_empty_nor_taken)
 {
-    cr_assert_eq(quern__registry_check_new(&things, items, 3, "three"), QUERN_OK);
-    cr_assert_eq(quern__registry_check_new(&things, items, 1, "two"), QUERN_OK);
+    must(quern__registry_check_new(&things, items, 3, "three"));
+    must(quern__registry_check_new(&things, items, 1, "two"));
     cr_assert_eq(quern__registry_check_new(&things, items, 3, NULL), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_eq(quern__registry_check_new(&things, items, 3, ""), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_str_eq(quern_error_message(), "a thing needs a name, and this one is empty: set a name");
@@ -239,7 +239,7 @@ Test(registry, reserving_fails_at_the_limit_and_without_memory)
     cr_assert_null(list.items);
     failing_allocator_heal(memory);
     for (; list.count < MOST_THINGS; list.count++)
-        cr_assert_eq(quern__registry_reserve(&things, &allocator, &list, "one"), QUERN_OK);
+        must(quern__registry_reserve(&things, &allocator, &list, "one"));
     cr_assert_geq(list.capacity, (uint32_t)MOST_THINGS);
     cr_assert_eq(quern__registry_reserve(&things, &allocator, &list, "four"), QUERN_ERROR_LIMIT);
     cr_assert_str_eq(quern_error_message(),

@@ -136,7 +136,7 @@ Test(sink, printer_writes_pieces_of_any_length)
         quern__print(&printer, "%05zu,", bytes);
         expected_bytes += (size_t)snprintf(expected + expected_bytes, 8, "%05zu,", bytes);
     }
-    cr_assert_eq(quern__printer_close(&printer, "call"), QUERN_OK);
+    must(quern__printer_close(&printer, "call"));
     cr_assert_eq(sink->used_bytes, expected_bytes);
     cr_assert_eq(memcmp(sink->text, expected, expected_bytes), 0);
     free(sink);
@@ -165,7 +165,7 @@ typedef quern_result write_call(void *subject, quern_sink sink);
 static void assert_write_call(write_call *call, void *subject)
 {
     short_sink *whole = open_sink(sizeof whole->text);
-    cr_assert_eq(call(subject, interface_of(whole)), QUERN_OK, "%s", quern_error_message());
+    must(call(subject, interface_of(whole)));
     cr_assert_gt(whole->used_bytes, 40u);
     for (size_t limit_bytes = 0; limit_bytes < whole->used_bytes; limit_bytes += 13) {
         short_sink *sink = open_sink(limit_bytes);
@@ -208,24 +208,24 @@ Test(sink, everything_that_writes_reports_a_sink_that_fails)
 {
     quern_world *world = setup_world();
     quern_schedule *schedule;
-    cr_assert_eq(quern_schedule_create(world, NULL, &schedule), QUERN_OK);
+    must(quern_schedule_create(world, NULL, &schedule));
     const quern_system_def def = {.name = "nothing", .run = do_nothing};
-    cr_assert_eq(quern_schedule_add_system(schedule, &def, NULL), QUERN_OK);
+    must(quern_schedule_add_system(schedule, &def, NULL));
     assert_write_call(describe_text, schedule);
     assert_write_call(describe_json, schedule);
-    cr_assert_eq(quern_schedule_set_profiling(schedule, true), QUERN_OK);
-    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_OK);
+    must(quern_schedule_set_profiling(schedule, true));
+    must(quern_schedule_run(schedule, NULL, 0));
     assert_write_call(write_profile, schedule);
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
 
     quern_jobs *jobs;
-    cr_assert_eq(quern_jobs_create(NULL, &jobs), QUERN_OK);
+    must(quern_jobs_create(NULL, &jobs));
     assert_write_call(describe_jobs, jobs);
     quern_jobs_destroy(jobs);
 
     quern_trace *trace;
-    cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
+    must(quern_trace_create(NULL, &trace));
     assert_write_call(write_trace, trace);
     quern_trace_destroy(trace);
 }

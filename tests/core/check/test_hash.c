@@ -335,11 +335,8 @@ static void register_types(hashed *it, bool is_reversed)
             it->id = setup_component(it->world, "id", 8, 8);
             break;
         case 1:
-            must(quern_component_register(
-                it->world,
-                &(quern_component_def){
-                    .name = "place", .size_bytes = 8, .alignment_bytes = 8, .can_disable = true},
-                &it->place));
+            it->place = make_component(it->world, .name = "place", .size_bytes = 8, .alignment_bytes = 8,
+                                       .can_disable = true);
             break;
         case 2:
             must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->aim, aim, power, at));
@@ -348,7 +345,7 @@ static void register_types(hashed *it, bool is_reversed)
             it->tag = setup_tag(it->world, "tag");
             break;
         }
-    must(quern_relation_register(it->world, &(quern_relation_def){.name = "owner"}, &it->owner));
+    it->owner = make_relation(it->world, .name = "owner");
     it->parent = quern_world_parent(it->world);
     must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->weather, weather, rain, cloud));
 }
@@ -602,13 +599,9 @@ Test(hash_by, values_with_hooks_count_only_as_present)
 {
     make_units(5);
     hashed it = build_units(6);
-    quern_component owned;
-    must(quern_component_register(it.world,
-                                  &(quern_component_def){.name = "owned",
-                                                         .size_bytes = sizeof(uint64_t),
-                                                         .alignment_bytes = _Alignof(uint64_t),
-                                                         .hooks = {.copy = copy_address}},
-                                  &owned));
+    quern_component owned =
+        make_component(it.world, .name = "owned", .size_bytes = sizeof(uint64_t),
+                       .alignment_bytes = _Alignof(uint64_t), .hooks = {.copy = copy_address});
     const uint64_t hash = hash_of(&it);
     must(quern_entity_add(it.world, it.handles[1], owned, &(uint64_t){1}));
     const uint64_t with_owned = hash_of(&it);

@@ -19,7 +19,7 @@ static void open_world(void)
     for (uint32_t i = 0; i < COUNT; i++)
         entities[i] = setup_entity_with(world, &number, 1);
     for (uint32_t i = COUNT - 10; i < COUNT; i++)
-        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+        must(quern_entity_destroy(world, entities[i]));
     assert_valid(world);
 }
 
@@ -83,7 +83,7 @@ Test(validate, detects_damaged_counts_of_absent_records)
     for (uint32_t i = 0; i < COUNT; i++)
         if (quern_entity_is_alive(world, entities[i])) (void)quern_entity_destroy(world, entities[i]);
     quern__entities *slots = &world->storage.entities;
-    cr_assert_eq(quern_world_trim(world), QUERN_OK);
+    must(quern_world_trim(world));
     cr_assert_eq(slots->absent_count, slots->slot_count);
     assert_damage_seen(slots->absent_count);
     assert_damage_seen(slots->slot_count);
@@ -108,12 +108,12 @@ Test(validate, detects_damaged_counts)
 Test(validate, world_with_retired_slots_is_valid)
 {
     uint32_t slot = quern_entity_index(entities[0]);
-    cr_assert_eq(quern_entity_destroy(world, entities[0]), QUERN_OK);
+    must(quern_entity_destroy(world, entities[0]));
     quern__entities_record(&world->storage.entities, slot)->handle_high |= QUERN__MAX_GENERATION;
     quern_entity last_life = setup_entity_with(world, &number, 1);
     cr_assert_eq(quern_entity_generation(last_life), 0xFFFFFFu);
     uint64_t before = quern_world_hash(world);
-    cr_assert_eq(quern_entity_destroy(world, last_life), QUERN_OK);
+    must(quern_entity_destroy(world, last_life));
     cr_assert_eq(stats_of_world(world).retired_count, 1u);
     cr_assert_neq(quern_world_hash(world), before);
     cr_assert_not(quern_entity_is_alive(world, last_life));
@@ -201,7 +201,7 @@ static void make_all_archetypes(quern_component *out_tags)
 static uint32_t make_archetypes_up_to(const quern_component *tags, uint32_t mask, uint32_t count)
 {
     for (; world->storage.archetypes.count < count; mask++)
-        cr_assert_eq(make_archetype(tags, mask), QUERN_OK);
+        must(make_archetype(tags, mask));
     return mask;
 }
 
@@ -222,7 +222,7 @@ Test(validate, many_archetypes_are_logged_once, .timeout = 300)
         cr_assert_not_null(strstr(reports.last, "quern_world_remove_empty_archetypes"));
         make_archetypes_up_to(tags, mask, QUERN_MAX_ARCHETYPES / 4 * 3 + 100);
         cr_assert_eq(reports.log_count, round, "once");
-        cr_assert_eq(quern_world_remove_empty_archetypes(world, &removed_count), QUERN_OK);
+        must(quern_world_remove_empty_archetypes(world, &removed_count));
     }
     cr_assert_eq(reports.assert_count, 0u, "a warning is no violation");
     quern_log_set_handler(NULL, NULL);

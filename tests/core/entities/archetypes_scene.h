@@ -34,7 +34,7 @@ static inline void open_bare(void)
 
 static inline void must_stay_valid(quern_result result)
 {
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(result);
     assert_valid(world);
 }
 
@@ -44,8 +44,7 @@ static inline quern_entity create_with(quern_component first, quern_component se
     const void *values[] = {&value, NULL, NULL};
     quern_entity entity;
     uint32_t count = quern_component_is_null(first) ? 1 : quern_component_is_null(second) ? 2 : 3;
-    quern_result result = quern_entity_create_with(world, components, values, count, &entity);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_entity_create_with(world, components, values, count, &entity));
     return entity;
 }
 
@@ -66,8 +65,7 @@ static inline quern_world_stats stats(void)
 static inline quern_archetype_stats stats_of(uint32_t index)
 {
     quern_archetype_stats found;
-    quern_result result = quern_world_get_archetype_stats(world, index, &found);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_world_get_archetype_stats(world, index, &found));
     return found;
 }
 
@@ -168,25 +166,15 @@ static inline void close_queries(quern_query *queries[QUERY_COUNT])
         quern_query_destroy(queries[i]);
 }
 
-static inline uint64_t count_walked(quern_query *query)
-{
-    uint64_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        count += it.view.count;
-    cr_assert_eq(it.result, QUERN_OK);
-    return count;
-}
-
 /* Checks that all queries find what new queries find. */
 static inline void check_queries(quern_query *queries[QUERY_COUNT])
 {
     quern_query *fresh[QUERY_COUNT];
     open_queries(fresh);
     for (uint32_t i = 0; i < QUERY_COUNT; i++) {
-        uint64_t expected = count_walked(fresh[i]);
+        uint64_t expected = iterate_rows(fresh[i]);
         cr_assert_eq(quern_query_count(queries[i]), expected, "query %u", i);
-        cr_assert_eq(count_walked(queries[i]), expected, "query %u", i);
+        cr_assert_eq(iterate_rows(queries[i]), expected, "query %u", i);
     }
     close_queries(fresh);
 }

@@ -43,7 +43,7 @@ static inline void close_bulk(void)
 
 static inline void must_stay_valid(quern_result result)
 {
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(result);
     assert_valid(world);
 }
 

@@ -214,7 +214,7 @@ static void record_hash(script_step *step, uint32_t i, uint32_t call)
 {
     cr_assert_lt(call, (uint32_t)MAX_CALL_COUNT);
     hashes[call] = world_hash();
-    cr_assert_eq(step(&run, i), QUERN_OK, "%s", quern_error_message());
+    must(step(&run, i));
 }
 
 static void check_refusal(quern_result result, const refusal *before, uint32_t call, uint64_t live_count)
@@ -234,7 +234,7 @@ static bool call_again_until_done(script_step *step, uint32_t i, uint32_t call,
     refusal before = refusal_begin(NULL);
     quern_result result = step(&run, i);
     if (failing_allocator_failed_count(allocator) == 0) {
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(result);
         return false;
     }
     check_refusal(result, &before, call, live_count);
@@ -245,7 +245,7 @@ static bool call_again_until_done(script_step *step, uint32_t i, uint32_t call,
         result = step(&run, i);
     }
     failing_allocator_heal(allocator);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(result);
     return true;
 }
 
@@ -327,11 +327,11 @@ Test(allocation_failure, partial_reservation_is_released)
 {
     failing_allocator *allocator = failing_allocator_create();
     start(allocator);
-    cr_assert_eq(create_world(&run, 0), QUERN_OK);
-    cr_assert_eq(register_large(&run, 0), QUERN_OK);
+    must(create_world(&run, 0));
+    must(register_large(&run, 0));
     quern__storage *storage = &run.world->storage;
     quern__archetype *archetype;
-    cr_assert_eq(quern__storage_ensure_archetype(storage, &(uint16_t){0}, 1, &archetype), QUERN_OK);
+    must(quern__storage_ensure_archetype(storage, &(uint16_t){0}, 1, &archetype));
     for (uint32_t spared = 0; spared < 4; spared++) {
         failing_allocator_fail_from(allocator, 1 + spared);
         refusal before = refusal_begin(run.world);
@@ -350,7 +350,7 @@ Test(allocation_failure, failed_create_releases_entity_records)
     for (uint64_t n = 1; has_failed; n++) {
         failing_allocator *allocator = failing_allocator_create();
         start(allocator);
-        cr_assert_eq(quern_world_create(&run.world_def, &run.world), QUERN_OK);
+        must(quern_world_create(&run.world_def, &run.world));
         uint64_t before = failing_allocator_outstanding_bytes(allocator);
         failing_allocator_fail_at(allocator, n);
         quern_entity entity;

@@ -41,9 +41,9 @@ static void open_all(void)
     schedule = setup_schedule(world);
     idle = make_system(schedule, "idle", idle_run);
     jobs = setup_jobs(1);
-    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
-    cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
-    cr_assert_eq(quern_frame_capture_create(NULL, &capture), QUERN_OK);
+    must(quern_graph_create(NULL, &graph));
+    must(quern_trace_create(NULL, &trace));
+    must(quern_frame_capture_create(NULL, &capture));
 }
 
 static void close_all(void)
@@ -405,7 +405,7 @@ Test(arguments, of_looking_at_schedules)
     REFUSED(INVALID_ARGUMENT, quern_schedule_get_system_stats, schedule, wild, &stats);
     cr_assert_eq(quern_schedule_system_count(NULL), 0u);
     cr_assert_eq(quern_schedule_system_at(NULL, 0).bits, 0u);
-    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
+    must(quern_schedule_compile(schedule));
     cr_assert_eq(quern_schedule_system_at(schedule, UINT32_MAX).bits, 0u);
     REFUSED_VALUE(quern_schedule_has_edge, NULL, idle, idle);
     REFUSED_VALUE(quern_schedule_has_edge, schedule, wild, idle);
@@ -470,7 +470,7 @@ Test(arguments, of_forecasts)
     REFUSED(NULL_ARGUMENT, quern_schedule_run_captured, NULL, NULL, 0, capture);
     REFUSED(NULL_ARGUMENT, quern_schedule_run_captured, schedule, NULL, 0, NULL);
     REFUSED(INVALID_ARGUMENT, quern_frame_capture_forecast, capture, &costs, 1, &forecast);
-    cr_assert_eq(quern_schedule_run_captured(schedule, NULL, 0, capture), QUERN_OK);
+    must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     REFUSED(NULL_ARGUMENT, quern_frame_capture_forecast, NULL, &costs, 1, &forecast);
     REFUSED(NULL_ARGUMENT, quern_frame_capture_forecast, capture, &costs, 1, NULL);
     REFUSED(INVALID_ARGUMENT, quern_frame_capture_forecast, capture, &costs, 0, &forecast);
@@ -629,7 +629,7 @@ Test(arguments, of_graphs)
     quern_graph *out;
     const quern_allocator half = {.allocate = quern_allocator_default().allocate};
     const quern_graph_node_def def = {0};
-    cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
+    must(quern_graph_add_node(graph, &def, NULL));
     REFUSED(NULL_ARGUMENT, quern_graph_create, NULL, NULL);
     REFUSED(INVALID_ARGUMENT, quern_graph_create, &half, &out);
     REFUSED(NULL_ARGUMENT, quern_graph_add_node, NULL, &def, NULL);

@@ -170,7 +170,7 @@ static void open_script(failing_allocator *allocator)
 {
     script_def = (quern_world_def){0};
     script_def.allocator = failing_allocator_interface(allocator);
-    cr_assert_eq(quern_world_create(&script_def, &world), QUERN_OK);
+    must(quern_world_create(&script_def, &world));
     number = setup_component(world, "number", 8, 8);
     point = setup_component(world, "point", sizeof(vec3), 4);
     tracked_type = tracked_register(world, "tracked", &counts);

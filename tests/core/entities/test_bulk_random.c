@@ -69,7 +69,7 @@ static void column_drop(column *values, uint32_t count)
 static bool must_retry(quern_result result, uint64_t hash_before)
 {
     if (result != QUERN_ERROR_OUT_OF_MEMORY || run.allocator == NULL) {
-        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        must(result);
         return false;
     }
     run.out_of_memory_count++;

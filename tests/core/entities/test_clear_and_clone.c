@@ -31,30 +31,16 @@ static void open_twin(twin *it)
     *it = (twin){.world = setup_world()};
     it->id = setup_component(it->world, "id", 8, 8);
     it->kinds[0] = setup_component(it->world, "number", 8, 8);
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){.name = "link",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
-        &it->kinds[1]));
+    it->kinds[1] = make_component(it->world, .name = "link", .size_bytes = 8, .alignment_bytes = 8,
+                                  .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}});
     it->kinds[2] = setup_tag(it->world, "tag");
-    must(quern_component_register(it->world,
-                                  &(quern_component_def){.name = "toggle",
-                                                         .size_bytes = 4,
-                                                         .alignment_bytes = 4,
-                                                         .can_disable = true,
-                                                         .row_changes = true},
-                                  &it->kinds[3]));
+    it->kinds[3] = make_component(it->world, .name = "toggle", .size_bytes = 4, .alignment_bytes = 4,
+                                  .can_disable = true, .row_changes = true);
     it->kinds[4] = tracked_register(it->world, "hooked", &it->counts);
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){
-            .name = "needs", .size_bytes = 4, .alignment_bytes = 4, .required = {it->kinds[0]}},
-        &it->kinds[5]));
+    it->kinds[5] = make_component(it->world, .name = "needs", .size_bytes = 4, .alignment_bytes = 4,
+                                  .required = {it->kinds[0]});
     it->parent = quern_world_parent(it->world);
-    must(quern_relation_register(it->world, &(quern_relation_def){.name = "likes", .many = true},
-                                 &it->likes));
+    it->likes = make_relation(it->world, .name = "likes", .many = true);
     must(quern_history_create(it->world, &(quern_history_def){.frame_count = 4}, &it->history));
 }
 
@@ -184,9 +170,8 @@ Test(clear_and_clone, agree_with_what_they_stand_for, .timeout = 120)
         random_source randoms[2] = {{seed}, {seed}};
         uint32_t clone_count = 0, clear_count = 0;
         for (uint32_t t = 0; t < 2; t++) {
-            quern_entity first;
             open_twin(&twins[t]);
-            must(quern_entity_create(twins[t].world, &first));
+            const quern_entity first = setup_entity(twins[t].world);
             note(&twins[t], &randoms[t], first);
         }
         for (uint32_t step = 0; step < STEPS; step++) {
@@ -264,11 +249,8 @@ static const quern_hooks hooks = {.construct = construct, .move = move, .destroy
 static void open_world(void)
 {
     world = setup_world();
-    const quern_component_def def = {.name = "pinned",
-                                     .size_bytes = sizeof(pinned),
-                                     .alignment_bytes = _Alignof(pinned),
-                                     .hooks = hooks};
-    cr_assert_eq(quern_component_register(world, &def, &type), QUERN_OK);
+    type = make_component(world, .name = "pinned", .size_bytes = sizeof(pinned),
+                          .alignment_bytes = _Alignof(pinned), .hooks = hooks);
 }
 
 static void close_world(void)
@@ -300,12 +282,12 @@ Test(moved_values, of_created_entities)
     pinned value, values[300];
     const void *given = make(&value, 1), *columns[] = {values};
     quern_entity entity, entities[300];
-    cr_assert_eq(quern_entity_create_with(world, &type, &given, 1, &entity), QUERN_OK);
+    must(quern_entity_create_with(world, &type, &given, 1, &entity));
     cr_assert_null(value.self);
     assert_holds(entity, 1);
     for (uint64_t i = 0; i < 300; i++)
         make(&values[i], i);
-    cr_assert_eq(quern_entity_create_many(world, &type, columns, 1, 300, entities), QUERN_OK);
+    must(quern_entity_create_many(world, &type, columns, 1, 300, entities));
     for (uint64_t i = 0; i < 300; i++)
         assert_holds(entities[i], i);
 }
@@ -313,14 +295,13 @@ Test(moved_values, of_created_entities)
 Test(moved_values, that_are_added_and_set)
 {
     pinned first, second, third;
-    quern_entity entity;
-    cr_assert_eq(quern_entity_create(world, &entity), QUERN_OK);
-    cr_assert_eq(quern_entity_add(world, entity, type, make(&first, 1)), QUERN_OK);
+    quern_entity entity = setup_entity(world);
+    must(quern_entity_add(world, entity, type, make(&first, 1)));
     assert_holds(entity, 1);
-    cr_assert_eq(quern_entity_set(world, entity, type, make(&second, 2)), QUERN_OK);
+    must(quern_entity_set(world, entity, type, make(&second, 2)));
     assert_holds(entity, 2);
-    cr_assert_eq(quern_entity_create(world, &entity), QUERN_OK);
-    cr_assert_eq(quern_entity_set(world, entity, type, make(&third, 3)), QUERN_OK);
+    must(quern_entity_create(world, &entity));
+    must(quern_entity_set(world, entity, type, make(&third, 3)));
     assert_holds(entity, 3);
 }
 
@@ -329,14 +310,14 @@ Test(moved_values, of_commands)
     pinned first, second, third;
     const void *given = make(&first, 1);
     quern_entity entity, gone;
-    cr_assert_eq(quern_entity_create(world, &entity), QUERN_OK);
-    cr_assert_eq(quern_entity_create(world, &gone), QUERN_OK);
+    must(quern_entity_create(world, &entity));
+    must(quern_entity_create(world, &gone));
     quern_commands *commands = quern_world_commands(world);
     record_entity_with(commands, &type, &given, 1);
-    cr_assert_eq(quern_commands_set(commands, entity, type, make(&second, 2)), QUERN_OK);
-    cr_assert_eq(quern_commands_set(commands, gone, type, make(&third, 3)), QUERN_OK);
-    cr_assert_eq(quern_entity_destroy(world, gone), QUERN_OK); /* and the world destroys the value */
-    cr_assert_eq(quern_world_flush(world), QUERN_OK);
+    must(quern_commands_set(commands, entity, type, make(&second, 2)));
+    must(quern_commands_set(commands, gone, type, make(&third, 3)));
+    must(quern_entity_destroy(world, gone)); /* and the world destroys the value */
+    must(quern_world_flush(world));
     assert_holds(entity, 2);
     cr_assert_eq(living, 2);
 }
@@ -344,11 +325,9 @@ Test(moved_values, of_commands)
 Test(moved_values, of_events)
 {
     pinned value;
-    quern_event event;
-    const quern_event_def def = {
-        .name = "pinned", .size_bytes = sizeof(pinned), .alignment_bytes = 8, .hooks = hooks};
-    cr_assert_eq(quern_event_register(world, &def, &event), QUERN_OK);
-    cr_assert_eq(quern_world_emit(world, event, make(&value, 1), 1), QUERN_OK);
+    quern_event event = make_event(world, .name = "pinned", .size_bytes = sizeof(pinned),
+                                   .alignment_bytes = 8, .hooks = hooks);
+    must(quern_world_emit(world, event, make(&value, 1), 1));
     cr_assert_null(value.self);
 }
 
@@ -358,7 +337,7 @@ Test(moved_values, are_not_given_to_several_entities)
     quern_entity entities[2];
     const quern_term term = quern_term_with(type);
     quern_query *query = setup_query(world, &term, 1);
-    cr_assert_eq(quern_entity_create_many(world, &type, NULL, 1, 2, entities), QUERN_OK);
+    must(quern_entity_create_many(world, &type, NULL, 1, 2, entities));
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
     quern_commands *commands = quern_world_commands(world);
@@ -374,9 +353,9 @@ Test(moved_values, are_not_given_to_several_entities)
     pinned values[2];
     for (int i = 0; i < 2; i++)
         make(&values[i], 4 + (uint64_t)i);
-    cr_assert_eq(quern_commands_set_view_values(commands, &it.view, NULL, type, values), QUERN_OK);
+    must(quern_commands_set_view_values(commands, &it.view, NULL, type, values));
     quern_query_destroy(query);
-    cr_assert_eq(quern_world_flush(world), QUERN_OK);
+    must(quern_world_flush(world));
     for (uint64_t i = 0; i < 2; i++)
         assert_holds(entities[i], 4 + i);
 }

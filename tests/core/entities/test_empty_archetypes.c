@@ -43,17 +43,16 @@ Test(empty_archetypes, records_keep_their_rows)
 {
     create_crowd();
     for (uint32_t i = 0; i < CROWD; i++)
-        cr_assert_eq(quern_entity_add(world, entities[i], tags[i % TAG_COUNT], NULL), QUERN_OK);
+        must(quern_entity_add(world, entities[i], tags[i % TAG_COUNT], NULL));
     for (uint32_t i = 0; i < CROWD; i++)
-        if (i % TAG_COUNT % 2 == 0)
-            cr_assert_eq(quern_entity_remove(world, entities[i], tags[i % TAG_COUNT]), QUERN_OK);
+        if (i % TAG_COUNT % 2 == 0) must(quern_entity_remove(world, entities[i], tags[i % TAG_COUNT]));
     cr_assert_eq(remove_empty(), TAG_COUNT / 2u);
     for (uint32_t i = 0; i < CROWD; i++) {
         cr_assert_eq(number_of(entities[i]), i);
         cr_assert_eq(quern_entity_has(world, entities[i], tags[i % TAG_COUNT]), i % TAG_COUNT % 2 == 1);
     }
     for (uint32_t i = 0; i < CROWD; i += 7)
-        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+        must(quern_entity_destroy(world, entities[i]));
 }
 
 static void change_sets(uint32_t round)
@@ -254,7 +253,7 @@ Test(empty_archetypes, archetype_limit_counts_existing_ones)
         for (uint32_t t = 0; t < 17; t++)
             if (set >> t & 1) chosen[count++] = more[t];
         quern_entity entity = setup_entity_with(world, chosen, count);
-        cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
+        must(quern_entity_destroy(world, entity));
         if (set % 60000 == 0) remove_empty();
     }
 }
@@ -312,7 +311,7 @@ static void tidy_program(void)
     quern_result result = random_chance(&run.random, 50)
                               ? quern_world_trim(run.model.world)
                               : quern_world_remove_empty_archetypes(run.model.world, NULL);
-    if (run.allocator == NULL) cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    if (run.allocator == NULL) must(result);
     cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
     if (stats_of_world(run.model.world).entity_count > 0)
         cr_assert_eq(quern_world_hash(run.model.world), before);
@@ -376,7 +375,7 @@ Test(trim, keeps_rows_in_place)
 {
     create_crowd();
     for (uint32_t i = 0; i < CROWD; i += 2)
-        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+        must(quern_entity_destroy(world, entities[i]));
     const uint64_t *value = quern_entity_get(world, entities[1], number);
     uint64_t held = stats().held_bytes;
     trim();

@@ -48,8 +48,8 @@ static void tidy_up(quern_context *context)
     quern_world *own = quern_context_world(context);
     const bool *is_on = quern_context_user_data(context);
     if (!*is_on) return;
-    cr_assert_eq(quern_world_trim(own), QUERN_OK);
-    cr_assert_eq(quern_world_remove_empty_archetypes(own, NULL), QUERN_OK);
+    must(quern_world_trim(own));
+    must(quern_world_remove_empty_archetypes(own, NULL));
 }
 
 static uint64_t steps[7] = {1, 2, 3, 4, 5, 6, 7};
@@ -308,10 +308,8 @@ Test(empty_archetypes_in_frames, what_the_last_removal_has_left_is_part_of_the_w
 Test(empty_archetypes_in_frames, removal_can_be_disabled)
 {
     for (uint32_t per_sync = 0; per_sync < 2; per_sync++) {
-        quern_world *own;
-        must(quern_world_create(&(quern_world_def){.empty_archetype_checks_per_sync = 1000 * per_sync,
-                                                   .disable_empty_archetype_removal = true},
-                                &own));
+        quern_world *own = make_world(.empty_archetype_checks_per_sync = 1000 * per_sync,
+                                      .disable_empty_archetype_removal = true);
         quern_component components[9];
         for (uint32_t i = 0; i < 9; i++)
             components[i] = setup_tag(own, (char[]){(char)('a' + i), '\0'});

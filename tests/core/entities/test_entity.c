@@ -18,7 +18,7 @@ TestSuite(entity, .init = open_world, .fini = close_world);
 
 static void must_destroy(quern_entity entity)
 {
-    cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK, "%s", quern_error_message());
+    must(quern_entity_destroy(world, entity));
 }
 
 /* ---------------------------------------------------------------------------------------- lifetime */
@@ -248,14 +248,10 @@ Test(entity, an_equal_value_changes_nothing)
 
 Test(entity, values_are_compared_by_fields_where_fields_are_described)
 {
-    const quern_component_def def = {
-        .name = "padded",
-        .size_bytes = sizeof(padded),
-        .alignment_bytes = 4,
-        .fields = {{"letter", QUERN_FIELD_U8, offsetof(padded, letter), .count = 1},
-                   {"number", QUERN_FIELD_U32, offsetof(padded, number), .count = 1}}};
-    quern_component component;
-    must(quern_component_register(world, &def, &component));
+    quern_component component =
+        make_component(world, .name = "padded", .size_bytes = sizeof(padded), .alignment_bytes = 4,
+                       .fields = {{"letter", QUERN_FIELD_U8, offsetof(padded, letter), .count = 1},
+                                  {"number", QUERN_FIELD_U32, offsetof(padded, number), .count = 1}});
     const quern_entity entity = setup_entity(world);
     padded a, b;
     memset(&a, 0, sizeof a);
@@ -278,8 +274,8 @@ Test(entity, tags_and_targets_are_set_once)
     const quern_entity entity = setup_entity(world), first = setup_entity(world),
                        second = setup_entity(world);
     quern_relation owner, likes;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner));
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    owner = make_relation(world, .name = "owner");
+    likes = make_relation(world, .name = "likes", .many = true);
     bool is_changed;
     must(quern_entity_set_if_different(world, entity, tag, NULL, &is_changed));
     cr_expect(is_changed);
@@ -327,8 +323,7 @@ Test(entity, clearing_keeps_name_relations_and_state)
     const quern_entity parent = setup_entity(world), liked = setup_entity(world),
                        entity = setup_entity_with(world, (quern_component[]){position, tag}, 2),
                        child = setup_entity_with(world, &position, 1);
-    quern_relation likes;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    quern_relation likes = make_relation(world, .name = "likes", .many = true);
     must(quern_entity_relate(world, entity, quern_world_parent(world), parent));
     must(quern_entity_relate(world, child, quern_world_parent(world), entity));
     must(quern_entity_relate(world, entity, likes, liked));
@@ -414,7 +409,7 @@ static const quern_allocator *allocator(void)
 /* A location outside of all chunks. Slots only distinguish 0 from other locations. */
 static quern_entity take(quern__entities *entities)
 {
-    cr_assert_eq(quern__entities_reserve(entities, allocator(), 1), QUERN_OK);
+    must(quern__entities_reserve(entities, allocator(), 1));
     quern_entity entity = quern__entities_allocate(entities);
     quern__entities_record(entities, quern_entity_index(entity))->location = 1;
     return entity;
@@ -504,7 +499,7 @@ Test(entity, handles_of_destroyed_worlds_stay_invalid)
                 cr_assert_not(quern_entity_is_alive(one, kept[old]), "world %u, handle %u", i, old);
             cr_assert_eq(quern_entity_index(mine[k]), 0u);
             cr_assert_eq(quern_entity_use_count(one, mine[k]), k + 1);
-            cr_assert_eq(quern_entity_destroy(one, mine[k]), QUERN_OK);
+            must(quern_entity_destroy(one, mine[k]));
         }
         memcpy(&kept[kept_count], mine, sizeof mine);
         kept_count += REUSE_COUNT;
@@ -517,7 +512,7 @@ Test(entity, use_count_is_known_for_own_handles_only)
     quern_world *one = setup_world();
     quern_entity entity = setup_entity(one);
     cr_assert_eq(quern_entity_use_count(one, entity), 1u);
-    cr_assert_eq(quern_entity_destroy(one, entity), QUERN_OK);
+    must(quern_entity_destroy(one, entity));
     cr_assert_eq(quern_entity_use_count(one, entity), 1u, "alive or not");
     assert_refused_value(one, quern_entity_use_count(NULL, entity));
     assert_refused_value(one, quern_entity_use_count(one, quern_entity_null()));
@@ -534,7 +529,7 @@ Test(entity, seed_follows_from_index_and_use_count)
     cr_assert_eq(quern_entity_seed(one, first), quern_entity_seed(other, twin), "not of the world");
     cr_assert_neq(quern_entity_seed(one, first), quern_entity_seed(one, second));
     const uint64_t seed = quern_entity_seed(one, first);
-    cr_assert_eq(quern_entity_destroy(one, first), QUERN_OK);
+    must(quern_entity_destroy(one, first));
     cr_assert_eq(quern_entity_seed(one, first), seed, "alive or not");
     const quern_entity next = setup_entity(one);
     cr_assert_eq(quern_entity_index(next), quern_entity_index(first));

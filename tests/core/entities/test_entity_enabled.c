@@ -275,8 +275,7 @@ static void step(random_source *random)
     const uint32_t i = random_below(random, COUNT), k = random_below(random, COUNT);
     const uint32_t kind = random_below(random, 6);
     if (kind < 2) {
-        const quern_result result = quern_entity_set_enabled(world, all[i].handle, kind == 1);
-        must(result);
+        must(quern_entity_set_enabled(world, all[i].handle, kind == 1));
         naive_set(i, kind == 1);
     } else if (kind == 2) {
         if (i != k && quern_entity_relate(world, all[i].handle, parent, all[k].handle) == QUERN_OK)
@@ -361,12 +360,9 @@ static captured_reports reports;
 
 static quern_component register_component(const char *name, uint32_t size_bytes, bool can_disable)
 {
-    quern_component component;
-    const quern_component_def def = {.name = name,
-                                     .size_bytes = size_bytes,
-                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
-                                     .can_disable = can_disable};
-    must(quern_component_register(world, &def, &component));
+    quern_component component =
+        make_component(world, .name = name, .size_bytes = size_bytes,
+                       .alignment_bytes = size_bytes > 0 ? 8 : 1, .can_disable = can_disable);
     return component;
 }
 

@@ -57,8 +57,7 @@ static void register_types(quern_world *to, const quern_component_def *def)
 {
     must(quern_component_register(to, def, &unit));
     other = setup_component(to, "other", 12, 4);
-    must(quern_component_register(
-        to, &(quern_component_def){.name = "toggled", .size_bytes = 8, .can_disable = true}, &toggled));
+    toggled = make_component(to, .name = "toggled", .size_bytes = 8, .can_disable = true);
     tag = setup_tag(to, "tag");
 }
 
@@ -789,10 +788,8 @@ typedef struct Friends {
 static quern_relation setup_valued(const char *name, const quern_component_def *def, bool many,
                                    quern_component *out_value)
 {
-    quern_relation relation;
     must(quern_component_register(world, def, out_value));
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = name, .many = many, .value = *out_value}, &relation));
+    quern_relation relation = make_relation(world, .name = name, .many = many, .value = *out_value);
     return relation;
 }
 

@@ -146,13 +146,8 @@ Test(required, registering_again_needs_the_same_requirements)
     def.required[0] = def.required[1] = (quern_component){0};
     must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &def, &out));
     const uint32_t other_default = 9;
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = "label",
-                                                         .size_bytes = 4,
-                                                         .alignment_bytes = 4,
-                                                         .default_value = &other_default,
-                                                         .can_disable = true},
-                                  &out));
+    out = make_component(world, .name = "label", .size_bytes = 4, .alignment_bytes = 4,
+                         .default_value = &other_default, .can_disable = true);
     assert_constructed_body(setup_entity_with(world, &s.body, 1)); /* the first default stays */
 }
 
@@ -270,8 +265,7 @@ Test(required, creates_fill_what_the_list_lacks)
 /* A list with two relations is not cached. */
 Test(required, creates_with_relations_fill_what_the_list_lacks)
 {
-    quern_relation owner;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner));
+    quern_relation owner = make_relation(world, .name = "owner");
     const quern_entity target = setup_entity(world);
     const quern_component list[] = {quern_relation_component(owner), s.car,
                                     quern_relation_component(quern_world_parent(world))};
@@ -829,9 +823,7 @@ Test(required, memory_failures_leave_nothing_half_done)
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint64_t call = 0; result != QUERN_OK; call++) {
         failing_allocator *allocator = failing_allocator_create();
-        quern_world *small;
-        must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(allocator)},
-                                &small));
+        quern_world *small = make_world(.allocator = failing_allocator_interface(allocator));
         failing_allocator_fail_at(allocator, 1 + call);
         result = run_all(small);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());

@@ -27,18 +27,17 @@ static quern_component wide_of(quern_world *world)
 
 static void create_all(quern_world *world, quern_component wide, quern_entity *out)
 {
-    cr_assert_eq(quern_entity_create_many(world, &wide, NULL, 1, COUNT, out), QUERN_OK, "%s",
-                 quern_error_message());
+    must(quern_entity_create_many(world, &wide, NULL, 1, COUNT, out));
 }
 
 static void destroy_all(quern_world *world, const quern_entity *all)
 {
-    cr_assert_eq(quern_entity_destroy_many(world, all, COUNT), QUERN_OK, "%s", quern_error_message());
+    must(quern_entity_destroy_many(world, all, COUNT));
 }
 
 static void trim(quern_world *world)
 {
-    cr_assert_eq(quern_world_trim(world), QUERN_OK, "%s", quern_error_message());
+    must(quern_world_trim(world));
     assert_valid(world);
 }
 
@@ -189,7 +188,7 @@ static bool is_advised_huge(const void *memory)
 static void create_and_check_pages(quern_world *world, uint32_t count, bool *out_is_huge)
 {
     const quern__entities *slots = &world->storage.entities;
-    cr_assert_eq(quern_entity_create_many(world, NULL, NULL, 0, count, entities), QUERN_OK);
+    must(quern_entity_create_many(world, NULL, NULL, 0, count, entities));
     for (uint32_t page = 0; page < 2; page++)
         out_is_huge[page] = page < slots->pages.count && is_advised_huge(slots->pages.items[page]);
 }
@@ -201,7 +200,7 @@ Test(resident, reallocated_records_have_pages_of_the_same_size)
         quern_world *world = setup_world();
         bool before[2], after[2];
         create_and_check_pages(world, counts[i], before);
-        cr_assert_eq(quern_entity_destroy_many(world, entities, counts[i]), QUERN_OK);
+        must(quern_entity_destroy_many(world, entities, counts[i]));
         trim(world);
         create_and_check_pages(world, counts[i], after);
         for (uint32_t page = 0; page < 2; page++)
@@ -224,7 +223,7 @@ Test(resident, a_system_without_memory_is_out_of_memory_like_any_allocator)
     cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
     must_refuse(OUT_OF_MEMORY, world, quern_entity_create_many(world, &wide, NULL, 1, MANY, many));
     cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
-    cr_assert_eq(quern_entity_create_many(world, &wide, NULL, 1, MANY, many), QUERN_OK);
+    must(quern_entity_create_many(world, &wide, NULL, 1, MANY, many));
     cr_assert(quern_entity_is_alive(world, first));
     assert_valid(world);
     quern_world_destroy(world);
@@ -295,7 +294,7 @@ Test(resident, early_reallocation_of_records_is_not_visible)
     failing_allocator *memory = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     quern_world *plain = setup_world(), *troubled;
-    cr_assert_eq(quern_world_create(&def, &troubled), QUERN_OK);
+    must(quern_world_create(&def, &troubled));
     const quern_component wide = wide_of(plain), wide_too = wide_of(troubled);
     create_all(plain, wide, entities);
     destroy_all(plain, entities);
@@ -330,7 +329,7 @@ Test(resident, only_pages_without_living_entities_are_released)
     const quern_component wide = wide_of(world);
     create_all(world, wide, entities);
     for (uint32_t i = 0; i < QUERN__PAGE_RECORDS; i++)
-        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+        must(quern_entity_destroy(world, entities[i]));
     const uint64_t before = stats_of_world(world).held_bytes;
     trim(world);
     const quern_world_stats stats = stats_of_world(world);

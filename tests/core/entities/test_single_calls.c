@@ -39,8 +39,7 @@ static void register_kinds(quern_world *in)
 static void open_single(void)
 {
     memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
+    world = make_world(.allocator = failing_allocator_interface(memory));
     register_kinds(world);
 }
 
@@ -277,9 +276,7 @@ Test(set_missing, adds_tags_with_and_without_value)
 
 Test(set_missing, passes_change_filters)
 {
-    quern_query_def def = {.terms = {quern_term_changed(quern_term_read(kinds[2]))}};
-    quern_query *query;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_changed(quern_term_read(kinds[2]))});
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
         quern_entity entity = setup_entity_with(world, &kinds[0], 1);
         must(quern_entity_set(world, entity, kinds[2], value_of(round)));

@@ -35,23 +35,18 @@ static quern_event ping;
 static void open_world(const quern_allocator *allocator)
 {
     const quern_hooks hooks = {.destroy = destroy_owners};
-    must(quern_world_create(
-        &(quern_world_def){.allocator = allocator != NULL ? *allocator : (quern_allocator){0}}, &world));
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = "Owner",
-                                                         .size_bytes = sizeof(Owner),
-                                                         .alignment_bytes = _Alignof(Owner),
-                                                         .hooks = hooks},
-                                  &owner));
+    world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
+    owner = make_component(world, .name = "Owner", .size_bytes = sizeof(Owner),
+                           .alignment_bytes = _Alignof(Owner), .hooks = hooks);
     tag = setup_component(world, "tag", 4, 4);
-    must(quern_event_register(world, &(quern_event_def){.name = "ping", .size_bytes = 4}, &ping));
+    ping = make_event(world, .name = "ping", .size_bytes = 4);
     destroyed_count = 0;
 }
 
 static Owner own_all(uint32_t number)
 {
     Owner it = {.number = number};
-    must(quern_query_create(world, &(quern_query_def){.terms = {quern_term_with(tag)}}, &it.query));
+    it.query = make_query(world, .terms = {quern_term_with(tag)});
     must(quern_getter_create(world, &(quern_getter_def){.component = tag}, &it.getter));
     must(quern_event_reader_create(world, &(quern_event_reader_def){.event = ping}, &it.reader));
     return it;
@@ -152,15 +147,9 @@ Test(world_destroy, components_resources_events_and_commands_may_own_users_of_th
     quern_event event;
     const quern_hooks hooks = {.destroy = destroy_owners};
     open_world(NULL);
-    must(quern_resource_register(
-        world, &(quern_resource_def){.name = "Owner", .size_bytes = sizeof(Owner), .hooks = hooks},
-        &resource));
-    must(quern_event_register(world,
-                              &(quern_event_def){.name = "Owner",
-                                                 .size_bytes = sizeof(Owner),
-                                                 .alignment_bytes = _Alignof(Owner),
-                                                 .hooks = hooks},
-                              &event));
+    resource = make_resource(world, .name = "Owner", .size_bytes = sizeof(Owner), .hooks = hooks);
+    event = make_event(world, .name = "Owner", .size_bytes = sizeof(Owner),
+                       .alignment_bytes = _Alignof(Owner), .hooks = hooks);
     quern_event_reader
         *keeper; /* events wait as long as a reader has not seen them; owned by the resource */
     must(quern_event_reader_create(world, &(quern_event_reader_def){.event = event}, &keeper));
@@ -205,11 +194,9 @@ Test(world_destroy, hooks_see_children_before_parents)
 
 Test(world_destroy, targets_that_sources_keep_alive_do_not_refuse)
 {
-    quern_relation keeps;
     open_world(NULL);
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "keeps", .on_target_destroyed = QUERN_TARGET_REFUSES},
-        &keeps));
+    quern_relation keeps =
+        make_relation(world, .name = "keeps", .on_target_destroyed = QUERN_TARGET_REFUSES);
     const quern_entity first = add_owner(own_all(1)), second = add_owner(own_all(2));
     must(quern_entity_relate(world, first, keeps, second));
     quern_world_destroy(world);
@@ -222,8 +209,7 @@ static Owner kept;
 
 static void keep_query(void)
 {
-    must(quern_query_create(world, &(quern_query_def){.name = "seekers", .terms = {quern_term_with(tag)}},
-                            &kept.query));
+    kept.query = make_query(world, .name = "seekers", .terms = {quern_term_with(tag)});
 }
 static void keep_getter(void)
 {

@@ -122,8 +122,7 @@ Test(event, number_of_event_types_is_limited)
     char name[16];
     for (uint32_t i = 1; i < QUERN_MAX_EVENTS; i++) {
         snprintf(name, sizeof name, "e%u", i);
-        quern_event event;
-        must(quern_event_register(world, &(quern_event_def){.name = name}, &event));
+        quern_event event = make_event(world, .name = name);
         cr_assert_eq(quern_event_find(world, name).bits, event.bits);
     }
     quern_event one_more;
@@ -189,10 +188,8 @@ Test(event, types_of_which_events_wait_one_after_another_share_a_block)
 {
     for (uint32_t i = 0; i < 10; i++) {
         const char name[] = {'e', (char)('0' + i), '\0'};
-        quern_event event;
-        must(quern_event_register(
-            world, &(quern_event_def){.name = name, .size_bytes = sizeof(Hit), .alignment_bytes = 8},
-            &event));
+        quern_event event =
+            make_event(world, .name = name, .size_bytes = sizeof(Hit), .alignment_bytes = 8);
         quern_event_reader *reader = open_reader(event, "r");
         must(emit_numbers(event, i, 1));
         expect_numbers(reader, i, 1);
@@ -215,8 +212,7 @@ Test(event, few_events_at_a_time_need_little_memory)
 
 Test(event, events_of_zero_bytes_are_counted)
 {
-    quern_event tick;
-    must(quern_event_register(world, &(quern_event_def){.name = "tick"}, &tick));
+    quern_event tick = make_event(world, .name = "tick");
     quern_event_reader *reader = open_reader(tick, NULL);
     must(quern_world_emit(world, tick, NULL, 100000));
     must(quern_world_emit(world, tick, NULL, 0));
@@ -237,10 +233,8 @@ Test(event, values_of_any_size_and_alignment_are_aligned)
             const uint32_t bytes =
                 alignment * times < QUERN_MAX_COMPONENT_BYTES ? alignment * times : 16256;
             snprintf(name, sizeof name, "e%u_%u", alignment, times);
-            quern_event event;
-            must(quern_event_register(
-                world, &(quern_event_def){.name = name, .size_bytes = bytes, .alignment_bytes = alignment},
-                &event));
+            quern_event event =
+                make_event(world, .name = name, .size_bytes = bytes, .alignment_bytes = alignment);
             quern_event_reader *reader = open_reader(event, name);
             const uint32_t count = 1 + random_below(&random, 70);
             char *values = malloc((size_t)count * bytes);
@@ -310,10 +304,7 @@ Test(event, invalid_calls_are_refused)
 
 Test(event, oldest_events_beyond_the_limit_are_dropped_and_the_reader_is_named)
 {
-    quern_event spark;
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 20000},
-        &spark));
+    quern_event spark = make_event(world, .name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 20000);
     quern_event_reader *prompt = open_reader(spark, "prompt"), *idle = open_reader(spark, "idle one");
     uint32_t emitted = 0;
     quern_result result = QUERN_OK;
@@ -338,9 +329,7 @@ Test(event, oldest_events_beyond_the_limit_are_dropped_and_the_reader_is_named)
 
 Test(event, one_publication_may_exceed_the_limit)
 {
-    quern_event spark;
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 1}, &spark));
+    quern_event spark = make_event(world, .name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 1);
     quern_event_reader *reader = open_reader(spark, "a");
     must(emit_numbers(spark, 0, 500));
     expect_numbers(reader, 0, 500);
@@ -358,9 +347,8 @@ static void expect_message(const char *part)
 /* An event of 16 bytes: a block of n values costs 16 n + 32 bytes. */
 static quern_event register_limited(uint64_t limit_bytes)
 {
-    quern_event event;
-    const quern_event_def def = {.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = limit_bytes};
-    must(quern_event_register(world, &def, &event));
+    quern_event event =
+        make_event(world, .name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = limit_bytes);
     return event;
 }
 
@@ -420,8 +408,7 @@ Test(event, each_waiting_block_costs_its_values_and_32_bytes)
         left -= expected;
     }
     quern_event_reader_destroy(reader);
-    quern_event tick;
-    must(quern_event_register(world, &(quern_event_def){.name = "tick"}, &tick));
+    quern_event tick = make_event(world, .name = "tick");
     reader = open_reader(tick, "a");
     must(quern_world_emit(world, tick, NULL, 10));
     cr_assert_eq(stats_of(tick).waiting_bytes, 42u);
@@ -566,13 +553,9 @@ static void destroy_tracked(void *values, uint32_t count, void *user_data)
 Test(event, values_with_hooks_are_copied_and_destroyed_once)
 {
     tracked_counts counts = {0};
-    quern_event event;
-    quern_event_def def = {
-        .name = "tracked",
-        .size_bytes = sizeof(tracked),
-        .alignment_bytes = _Alignof(tracked),
-        .hooks = {.copy = copy_tracked, .destroy = destroy_tracked, .user_data = &counts}};
-    must(quern_event_register(world, &def, &event));
+    quern_event event = make_event(
+        world, .name = "tracked", .size_bytes = sizeof(tracked), .alignment_bytes = _Alignof(tracked),
+        .hooks = {.copy = copy_tracked, .destroy = destroy_tracked, .user_data = &counts});
     tracked given[3];
     for (uint32_t i = 0; i < 3; i++)
         tracked_construct(&given[i], i, &counts);
@@ -602,13 +585,9 @@ Test(event, waiting_values_are_destroyed_with_the_world)
 {
     quern_world *short_lived = setup_world();
     tracked_counts counts = {0};
-    quern_event event;
-    quern_event_def def = {
-        .name = "tracked",
-        .size_bytes = sizeof(tracked),
-        .alignment_bytes = _Alignof(tracked),
-        .hooks = {.copy = copy_tracked, .destroy = destroy_tracked, .user_data = &counts}};
-    must(quern_event_register(short_lived, &def, &event));
+    quern_event event = make_event(
+        short_lived, .name = "tracked", .size_bytes = sizeof(tracked), .alignment_bytes = _Alignof(tracked),
+        .hooks = {.copy = copy_tracked, .destroy = destroy_tracked, .user_data = &counts});
     quern_event_reader *reader;
     must(quern_event_reader_create(short_lived, &(quern_event_reader_def){.event = event}, &reader));
     tracked given;
@@ -647,8 +626,7 @@ Test(event, waiting_values_are_destroyed_before_a_refused_end_of_the_world)
 /* Runs a script in which one allocation fails. The failing call changes nothing, and succeeds when it is repeated. */
 static void run_script(failing_allocator *memory, uint64_t failing_call)
 {
-    quern_world *small;
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &small));
+    quern_world *small = make_world(.allocator = failing_allocator_interface(memory));
     failing_allocator_fail_at(memory, failing_call);
     quern_event event = {0};
     quern_event_reader *reader = NULL;

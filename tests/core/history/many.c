@@ -13,19 +13,15 @@ void many_open_world(const quern_world_def *def)
     memset(&many_it, 0, sizeof many_it);
     many_it.random = (random_source){1};
     must(quern_world_create(def, &many_it.world));
-    must(quern_component_register(many_it.world,
-                                  &(quern_component_def){QUERN_TYPE(amount),
-                                                         .fields = QUERN_FIELDS(amount, value),
-                                                         .can_disable = true},
-                                  &many_it.amount));
+    many_it.amount = make_component(many_it.world, QUERN_TYPE(amount),
+                                    .fields = QUERN_FIELDS(amount, value), .can_disable = true);
     many_it.tracked = tracked_register(many_it.world, "tracked", &many_it.counts);
     many_it.tag = setup_tag(many_it.world, "tag");
     many_it.wide = setup_component(many_it.world, "wide", 200, 8);
     many_it.parent = quern_world_parent(many_it.world);
-    must(quern_relation_register(many_it.world, &(quern_relation_def){.name = "friend"}, &many_it.friend));
-    must(quern_resource_register(
-        many_it.world, &(quern_resource_def){QUERN_TYPE(amount), .fields = QUERN_FIELDS(amount, value)},
-        &many_it.counter));
+    many_it.friend = make_relation(many_it.world, .name = "friend");
+    many_it.counter =
+        make_resource(many_it.world, QUERN_TYPE(amount), .fields = QUERN_FIELDS(amount, value));
     many_it.all =
         setup_query(many_it.world, (quern_term[]){quern_term_either(quern_term_read(many_it.amount))}, 1);
 }

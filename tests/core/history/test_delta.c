@@ -387,8 +387,7 @@ Test(delta, consecutive_rows_share_a_batch_and_relations_are_values)
 
 static quern_entity create_named(quern_entity parent, const char *name)
 {
-    quern_entity entity;
-    must(quern_entity_create(many_it.world, &entity));
+    const quern_entity entity = setup_entity(many_it.world);
     if (!quern_entity_is_null(parent))
         must(quern_entity_relate(many_it.world, entity, many_it.parent, parent));
     must(quern_entity_set_name(many_it.world, entity, name));
@@ -507,9 +506,7 @@ Test(delta, names_of_entities_in_new_slots_are_found_in_both_directions)
 Test(delta, a_disabled_tag_is_a_change)
 {
     many_open_world(NULL);
-    quern_component hidden;
-    must(quern_component_register(many_it.world,
-                                  &(quern_component_def){.name = "hidden", .can_disable = true}, &hidden));
+    quern_component hidden = make_component(many_it.world, .name = "hidden", .can_disable = true);
     const quern_component both[] = {many_it.amount, hidden};
     const quern_entity entity = setup_entity_with(many_it.world, both, 2);
     setup_entity_with(many_it.world, both, 2);
@@ -637,10 +634,8 @@ Test(delta, values_with_opaque_hooks_count_as_changed_where_written)
     quern_entity list[COUNT];
     uint32_t count;
     many_open_world(NULL);
-    must(quern_component_register(
-        many_it.world,
-        &(quern_component_def){.name = "bare", .size_bytes = sizeof(amount), .hooks = {.copy = copy_bare}},
-        &bare));
+    bare = make_component(many_it.world, .name = "bare", .size_bytes = sizeof(amount),
+                          .hooks = {.copy = copy_bare});
     for (uint32_t i = 0; i < COUNT; i++)
         must(quern_entity_create_with(many_it.world, (quern_component[]){bare, many_it.tracked}, NULL, 2,
                                       &list[i]));

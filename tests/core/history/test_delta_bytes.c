@@ -40,23 +40,15 @@ static uint64_t frame, next_id;
 
 static void open_side(side *it, const quern_allocator *allocator)
 {
-    const quern_world_def def = {.allocator = allocator != NULL ? *allocator : (quern_allocator){0}};
-    must(quern_world_create(&def, &it->world));
+    it->world = make_world(.allocator = allocator != NULL ? *allocator : (quern_allocator){0});
     it->id = setup_component(it->world, "id", 8, 8);
-    must(quern_component_register(
-        it->world,
-        &(quern_component_def){
-            .name = "place", .size_bytes = 12, .alignment_bytes = 4, .can_disable = true},
-        &it->place));
+    it->place = make_component(it->world, .name = "place", .size_bytes = 12, .alignment_bytes = 4,
+                               .can_disable = true);
     must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->aim, aim, power, at));
     it->tag = setup_tag(it->world, "tag");
-    must(quern_relation_register(
-        it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &it->owner));
-    must(quern_relation_register(
-        it->world,
-        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &it->likes));
+    it->owner = make_relation(it->world, .name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES);
+    it->likes = make_relation(it->world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                              .many = true);
     it->parent = quern_world_parent(it->world);
     (void)quern_world_disabled_tag(it->world);
     must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->weather, weather, rain, cloud));
@@ -365,14 +357,10 @@ static void copy_owned(void *targets, const void *sources, uint32_t count, void 
 
 Test(delta_bytes, values_with_hooks_are_rejected)
 {
-    quern_component owned;
     quern_delta *delta;
-    must(quern_component_register(from.world,
-                                  &(quern_component_def){.name = "owned",
-                                                         .size_bytes = sizeof(uint64_t),
-                                                         .alignment_bytes = _Alignof(uint64_t),
-                                                         .hooks = {.copy = copy_owned}},
-                                  &owned));
+    quern_component owned =
+        make_component(from.world, .name = "owned", .size_bytes = sizeof(uint64_t),
+                       .alignment_bytes = _Alignof(uint64_t), .hooks = {.copy = copy_owned});
     const quern_entity entity = some(&(random_source){3});
     must(quern_entity_add(from.world, entity, owned, &(uint64_t){1}));
     save_frame();

@@ -456,9 +456,7 @@ static random_source dice;
 static quern_relation register_many(const char *name, quern_target_policy policy)
 {
     quern_relation relation = {0};
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = name, .on_target_destroyed = policy, .many = true},
-        &relation));
+    relation = make_relation(world, .name = name, .on_target_destroyed = policy, .many = true);
     return relation;
 }
 
@@ -466,7 +464,7 @@ static void open_history(void)
 {
     memory = failing_allocator_create();
     dice = (random_source){5};
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     likes = register_many("likes", QUERN_TARGET_UNRELATES);
     owns = register_many("owns", QUERN_TARGET_DESTROYS_SOURCE);
     late = likes;

@@ -30,9 +30,8 @@ static void open_world(uint32_t thread_count)
     static const char *const names[PARTS] = {"a", "b", "c"};
     it = (large){.world = setup_world()};
     for (uint32_t i = 0; i < PARTS; i++) {
-        const quern_component_def def = {
-            .name = names[i], .size_bytes = part_bytes[i], .alignment_bytes = 4, .row_changes = i == 1};
-        must(quern_component_register(it.world, &def, &it.parts[i]));
+        it.parts[i] = make_component(it.world, .name = names[i], .size_bytes = part_bytes[i],
+                                     .alignment_bytes = 4, .row_changes = i == 1);
         it.queries[i] = setup_query(it.world, (quern_term[]){quern_term_write(it.parts[i])}, 1);
     }
     it.all = setup_query(it.world, (quern_term[]){quern_term_read(it.parts[0])}, 1);

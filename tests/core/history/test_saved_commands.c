@@ -335,13 +335,9 @@ Test(saved_commands, events_of_several_blocks_are_restored_for_each_reader)
     static uint64_t values[PART][2];
     failing_allocator *allocator = failing_allocator_create();
     quern_event_reader *readers[READERS];
-    quern_event event;
     open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
-    must(quern_event_register(many_it.world,
-                              &(quern_event_def){.name = "pair",
-                                                 .size_bytes = sizeof values[0],
-                                                 .limit_bytes = (PARTS - 2) * sizeof values},
-                              &event));
+    quern_event event = make_event(many_it.world, .name = "pair", .size_bytes = sizeof values[0],
+                                   .limit_bytes = (PARTS - 2) * sizeof values);
     for (uint32_t i = 0; i < READERS; i++)
         must(quern_event_reader_create(many_it.world, &(quern_event_reader_def){event, "reader"},
                                        &readers[i]));
@@ -379,11 +375,8 @@ Test(saved_commands, events_that_cannot_be_copied_are_rejected_by_name)
     quern_event_reader *reader;
     quern_event_block block;
     open_world(NULL);
-    must(quern_event_register(many_it.world,
-                              &(quern_event_def){.name = "owning",
-                                                 .size_bytes = sizeof value,
-                                                 .hooks = {.destroy = destroy_nothing}},
-                              &event));
+    event = make_event(many_it.world, .name = "owning", .size_bytes = sizeof value,
+                       .hooks = {.destroy = destroy_nothing});
     must(quern_event_reader_create(many_it.world, &(quern_event_reader_def){event, "slow"}, &reader));
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
@@ -409,12 +402,8 @@ Test(saved_commands, values_with_only_a_construct_hook_are_restored)
     quern_component made;
     const amount value = {5};
     open_world(NULL);
-    must(quern_component_register(many_it.world,
-                                  &(quern_component_def){.name = "made",
-                                                         .size_bytes = sizeof(amount),
-                                                         .alignment_bytes = 8,
-                                                         .hooks = {.construct = construct_amount}},
-                                  &made));
+    made = make_component(many_it.world, .name = "made", .size_bytes = sizeof(amount), .alignment_bytes = 8,
+                          .hooks = {.construct = construct_amount});
     many_open_history(NULL);
     const quern_entity entity = many_entities[0];
     must(quern_commands_set(quern_world_commands(many_it.world), entity, made, &value));
@@ -444,8 +433,7 @@ static void emit_and_create(quern_context *context)
 
 static void open_failing_schedules(quern_schedule *schedules[SCHEDULES])
 {
-    must(quern_event_register(many_it.world,
-                              &(quern_event_def){.name = "noted", .size_bytes = sizeof(uint64_t)}, &noted));
+    noted = make_event(many_it.world, .name = "noted", .size_bytes = sizeof(uint64_t));
     for (uint32_t i = 0; i < SCHEDULES; i++) {
         const quern_system_def def = {.name = "emit", .begin = emit_and_create, .emits = {noted}};
         quern_system system;
@@ -778,8 +766,7 @@ Test(history_reactions, a_reaction_that_the_frame_does_not_know_is_told_nothing)
     quern_schedule *other;
     must(quern_schedule_create(many_it.world, NULL, &other));
     add_watching(other, "new", quern_term_without(many_it.tag), NULL);
-    quern_entity entity;
-    must(quern_entity_create_with(many_it.world, &many_it.amount, NULL, 1, &entity));
+    setup_entity_with(many_it.world, &many_it.amount, 1);
     must(quern_entity_destroy(many_it.world, rows[5]));
     must(quern_history_restore(many_it.history, 1, NULL));
     told.count = 0;

@@ -451,9 +451,7 @@ static char *find_text(const char *text)
 Test(list_bytes, a_resource_has_no_more_lists_than_the_archive_can_have)
 {
     const quern_allocator usual = quern_allocator_default();
-    quern_world *world;
-    must(quern_world_create(
-        &(quern_world_def){.allocator = {allocate_modestly, usual.release, usual.user_data}}, &world));
+    quern_world *world = make_world(.allocator = {allocate_modestly, usual.release, usual.user_data});
     must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
     const uint32_t count = 0x0FFFFFF0, size_bytes = 0xFFFFFFF8;
     char *name = find_text("\5chest"), *field = find_text("friends") + strlen("friends");

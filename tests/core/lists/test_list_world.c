@@ -147,11 +147,9 @@ typedef struct two_lists {
 
 Test(list_world, hashes_tell_which_list_has_an_element)
 {
-    const quern_component_def def = {QUERN_TYPE(two_lists),
-                                     .fields = {QUERN_LIST_FIELD(two_lists, first, uint32_t),
-                                                QUERN_LIST_FIELD(two_lists, second, uint32_t)}};
-    quern_component id;
-    must(quern_component_register(world, &def, &id));
+    quern_component id = make_component(world, QUERN_TYPE(two_lists),
+                                        .fields = {QUERN_LIST_FIELD(two_lists, first, uint32_t),
+                                                   QUERN_LIST_FIELD(two_lists, second, uint32_t)});
     const quern_entity entity = setup_entity(world);
     must(quern_entity_add(world, entity, id, NULL));
     two_lists *it = quern_entity_get(world, entity, id);

@@ -399,8 +399,7 @@ Test(entity_names, relating_to_a_parent_where_the_name_is_taken_fails)
 
 Test(entity_names, other_relations_do_not_affect_names)
 {
-    quern_relation likes;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes"}, &likes));
+    quern_relation likes = make_relation(world, .name = "likes");
     const quern_entity a = named("a"), x = child(a, "x"), b = named("b"), y = child(b, "x");
     must(quern_entity_relate(world, x, likes, b));
     must(quern_entity_relate(world, y, likes, b));
@@ -415,9 +414,7 @@ Test(entity_names, hierarchy_can_be_registered_later_by_name)
     const quern_entity a = setup_entity(late), b = setup_entity(late);
     must(quern_entity_set_name(late, a, "a"));
     must(quern_entity_set_name(late, b, "b"));
-    const quern_relation_def def = {.name = "parent", .levels = true, .ordered = true};
-    quern_relation hierarchy;
-    must(quern_relation_register(late, &def, &hierarchy));
+    quern_relation hierarchy = make_relation(late, .name = "parent", .levels = true, .ordered = true);
     must(quern_entity_relate(late, b, hierarchy, a));
     cr_assert(quern_entity_equal(quern_entity_find(late, "a/b"), b));
     cr_assert(quern_relation_equal(quern_world_parent(late), hierarchy));

@@ -31,14 +31,9 @@ static inline void open_scene_with(scene *to, const quern_world_def *def)
     to->point = setup_component(to->world, "point", sizeof(vec3), 4);
     to->frozen = setup_tag(to->world, "frozen");
     to->value = tracked_register(to->world, "value", &to->counts);
-    must(quern_component_register(
-        to->world,
-        &(quern_component_def){.name = "pair",
-                               .size_bytes = sizeof(links),
-                               .alignment_bytes = 8,
-                               .fields = {{"first", QUERN_FIELD_ENTITY, 0, .count = 1},
-                                          {"second", QUERN_FIELD_ENTITY, 8, .count = 1}}},
-        &to->pair));
+    to->pair = make_component(to->world, .name = "pair", .size_bytes = sizeof(links), .alignment_bytes = 8,
+                              .fields = {{"first", QUERN_FIELD_ENTITY, 0, .count = 1},
+                                         {"second", QUERN_FIELD_ENTITY, 8, .count = 1}});
     to->parent = quern_world_parent(to->world);
 }
 

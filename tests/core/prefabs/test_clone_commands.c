@@ -23,23 +23,15 @@ static void register_all(void)
 {
     number = setup_component(world, "number", 8, 8);
     marked = setup_tag(world, "marked");
-    must(quern_component_register(
-        world,
-        &(quern_component_def){
-            .name = "friends",
-            .size_bytes = sizeof(friends),
-            .alignment_bytes = 8,
-            .fields = {QUERN_FIELD(friends, first), QUERN_LIST_FIELD(friends, list, quern_entity)}},
-        &friends_of));
-    must(quern_component_register(
-        world,
-        &(quern_component_def){
-            .name = "toggle", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true},
-        &toggle));
+    friends_of = make_component(
+        world, .name = "friends", .size_bytes = sizeof(friends), .alignment_bytes = 8,
+        .fields = {QUERN_FIELD(friends, first), QUERN_LIST_FIELD(friends, list, quern_entity)});
+    toggle =
+        make_component(world, .name = "toggle", .size_bytes = 4, .alignment_bytes = 4, .can_disable = true);
     counts = (tracked_counts){0};
     value = tracked_register(world, "value", &counts);
     parent = quern_world_parent(world);
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    likes = make_relation(world, .name = "likes", .many = true);
 }
 
 static void open_world(void)
@@ -409,14 +401,8 @@ static void on_remove(quern_world *of, quern_entity entity, void *body, void *us
 
 Test(clone_commands, calls_entity_hooks_for_copies_and_copies_what_was_there_before_them)
 {
-    quern_component body;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){.name = "body",
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .entity_hooks = {.on_add = on_add, .on_remove = on_remove}},
-        &body));
+    quern_component body = make_component(world, .name = "body", .size_bytes = 8, .alignment_bytes = 8,
+                                          .entity_hooks = {.on_add = on_add, .on_remove = on_remove});
     const quern_entity leaf = make(1), tree = make(2), child = make(3);
     must(quern_entity_relate(world, child, parent, tree));
     must(quern_entity_set(world, leaf, body, &(uint64_t){10}));

@@ -262,12 +262,8 @@ Test(prefab, members_get_the_captured_names, .init = open_scene)
 
 static quern_relation add_relation(const scene *in, const char *name, bool levels)
 {
-    quern_relation relation;
-    must(quern_relation_register(in->world,
-                                 &(quern_relation_def){.name = name,
-                                                       .levels = levels,
-                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES},
-                                 &relation));
+    quern_relation relation = make_relation(in->world, .name = name, .levels = levels,
+                                            .on_target_destroyed = QUERN_TARGET_UNRELATES);
     return relation;
 }
 

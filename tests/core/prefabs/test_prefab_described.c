@@ -33,16 +33,11 @@ typedef struct random_tree {
 static void open_world_in(described_world *in, const quern_world_def *def)
 {
     open_scene_with(&in->scene, def);
-    const quern_component_def shield = {.name = "shield", .can_disable = true};
-    must(quern_component_register(in->scene.world, &shield, &in->shield));
+    in->shield = make_component(in->scene.world, .name = "shield", .can_disable = true);
     must(quern_prefab_slot_register(in->scene.world, "muzzle", &in->muzzle));
-    must(quern_relation_register(in->scene.world, &(quern_relation_def){.name = "likes", .ordered = true},
-                                 &in->likes));
-    must(quern_relation_register(in->scene.world,
-                                 &(quern_relation_def){.name = "above", .levels = true, .ordered = true},
-                                 &in->above));
-    must(quern_relation_register(in->scene.world, &(quern_relation_def){.name = "friends", .many = true},
-                                 &in->friends));
+    in->likes = make_relation(in->scene.world, .name = "likes", .ordered = true);
+    in->above = make_relation(in->scene.world, .name = "above", .levels = true, .ordered = true);
+    in->friends = make_relation(in->scene.world, .name = "friends", .many = true);
     in->outside = setup_entity(in->scene.world);
 }
 
@@ -245,11 +240,9 @@ Test(prefab_described, missing_values_are_constructed_and_required_components_ad
     const scene *types = &in.scene;
     static const uint64_t seven = 7;
     quern_component wheel, car;
-    const quern_component_def wheel_def = {
-        .name = "wheel", .size_bytes = 8, .alignment_bytes = 8, .default_value = &seven};
-    must(quern_component_register(types->world, &wheel_def, &wheel));
-    const quern_component_def car_def = {.name = "car", .required = {wheel}};
-    must(quern_component_register(types->world, &car_def, &car));
+    wheel = make_component(types->world, .name = "wheel", .size_bytes = 8, .alignment_bytes = 8,
+                           .default_value = &seven);
+    car = make_component(types->world, .name = "car", .required = {wheel});
     const quern_prefab_value values[] = {{.component = types->value}, {.component = car}};
     const quern_prefab_member_def root = {.values = values, .value_count = 2};
     quern_prefab prefab;

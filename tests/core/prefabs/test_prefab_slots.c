@@ -231,14 +231,10 @@ static void open_world(void)
     memory = open_failing_world();
     number = setup_component(world, "number", 4, 4);
     parent = quern_world_parent(world);
-    must(quern_relation_register(
-        world,
-        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &relations[0]));
-    must(quern_relation_register(
-        world,
-        &(quern_relation_def){.name = "needs", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &relations[1]));
+    relations[0] =
+        make_relation(world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true);
+    relations[1] =
+        make_relation(world, .name = "needs", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true);
 }
 
 TestSuite(prefab_edges, .init = open_world, .fini = close_valid_world);

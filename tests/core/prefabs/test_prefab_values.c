@@ -22,15 +22,9 @@ static void copy(void *targets, const void *sources, uint32_t count, void *user_
 
 static quern_component register_reference(const char *name, quern_hooks hooks)
 {
-    quern_component component;
-    must(quern_component_register(
-        world,
-        &(quern_component_def){.name = name,
-                               .size_bytes = sizeof(reference),
-                               .alignment_bytes = 8,
-                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}},
-                               .hooks = hooks},
-        &component));
+    quern_component component =
+        make_component(world, .name = name, .size_bytes = sizeof(reference), .alignment_bytes = 8,
+                       .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}, .hooks = hooks);
     return component;
 }
 
@@ -43,8 +37,7 @@ static void open_world(void)
 
 static quern_entity empty_entity(void)
 {
-    quern_entity entity;
-    must(quern_entity_create(world, &entity));
+    const quern_entity entity = setup_entity(world);
     return entity;
 }
 
@@ -103,10 +96,8 @@ Test(prefab_values, disabled_trees_are_spawned_disabled, .init = open_world, .fi
     must(quern_prefab_spawn(world, prefab, NULL, &roots[0]));
     must(quern_commands_spawn(quern_world_commands(world), prefab, NULL, NULL));
     must(quern_world_flush(world));
-    const quern_query_def def = {.terms = {quern_term_with(quern_world_disabled_tag(world)),
-                                           quern_term_without(quern_relation_component(parent))}};
-    quern_query *query;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_with(quern_world_disabled_tag(world)),
+                                                     quern_term_without(quern_relation_component(parent))});
     cr_assert_eq(quern_query_count(query), 3u);
     quern_query_iterator iterator = quern_query_iterate(query);
     cr_assert(quern_query_next(&iterator));

@@ -139,13 +139,9 @@ static void count_set(quern_world *in, quern_entity entity, void *value, void *u
 
 Test(shared, an_own_value_is_one_change_for_entity_hooks)
 {
-    const quern_component_def def = {.name = "hooked",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .entity_hooks = {.on_add = count_add, .on_set = count_set}};
-    quern_component hooked;
     quern_entity of;
-    must(quern_component_register(world, &def, &hooked));
+    quern_component hooked = make_component(world, .name = "hooked", .size_bytes = 8, .alignment_bytes = 8,
+                                            .entity_hooks = {.on_add = count_add, .on_set = count_set});
     must(quern_shared_create(world, &(quern_prefab_value){.component = hooked, .value = &(uint64_t){5}}, 1,
                              &of));
     const quern_entity entity = setup_entity(world);
@@ -168,13 +164,10 @@ typedef struct Likes {
 /* The shared entity is a source with several targets, so no call replaces its list of values. */
 Test(shared, a_refused_value_leaves_the_shared_ones)
 {
-    const quern_component_def def = {QUERN_TYPE(Likes),
-                                     .fields = {QUERN_LIST_FIELD(Likes, edges, Like, target, strength)}};
-    quern_component likings;
     quern_relation likes;
-    must(quern_component_register(world, &def, &likings));
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "likes", .many = true, .value = likings}, &likes));
+    quern_component likings = make_component(
+        world, QUERN_TYPE(Likes), .fields = {QUERN_LIST_FIELD(Likes, edges, Like, target, strength)});
+    likes = make_relation(world, .name = "likes", .many = true, .value = likings);
     const quern_entity of = make_shared(1), entity = setup_entity(world);
     must(quern_entity_relate(world, of, likes, entity));
     must(quern_entity_relate(world, entity, shared, of));
@@ -235,8 +228,7 @@ Test(shared, wrong_calls_are_refused)
                 quern_entity_override_shared(world, a, component_unregistered(stats), &(Stats){1}));
     assert_refused_value(world, quern_entity_get_shared(world, dead, stats) != NULL);
     quern_world *other = setup_world();
-    quern_relation taken;
-    must(quern_relation_register(other, &(quern_relation_def){.name = "shared", .levels = true}, &taken));
+    make_relation(other, .name = "shared", .levels = true);
     assert_refused_value(other, !quern_relation_is_null(quern_world_shared(other)));
     quern_world_destroy(other);
     cr_assert_null(quern_entity_get_shared(world, a, place));
@@ -360,17 +352,14 @@ Test(shared, without_the_tag_of_disabled_entities_none_is_created)
 Test(shared, a_call_without_memory_calls_no_hooks)
 {
     enum { PAGE = 4096, PAGES = 9 };
-    const quern_component_def def = {.name = "hooked",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .entity_hooks = {.on_add = count_add, .on_set = count_set}};
     quern_component hooked;
     quern_relation third;
     quern_entity of, last;
-    must(quern_component_register(world, &def, &hooked));
+    hooked = make_component(world, .name = "hooked", .size_bytes = 8, .alignment_bytes = 8,
+                            .entity_hooks = {.on_add = count_add, .on_set = count_set});
     must(quern_shared_create(world, &(quern_prefab_value){.component = hooked, .value = &(uint64_t){5}}, 1,
                              &of));
-    must(quern_relation_register(world, &(quern_relation_def){.name = "third"}, &third));
+    third = make_relation(world, .name = "third");
     must(quern_entity_relate(world, setup_entity(world), third, of));
     for (uint32_t page = 1; page <= PAGES; page++) {
         const quern_entity entity = setup_entity(world);

@@ -18,13 +18,9 @@ static captured_reports reports;
 
 static inline quern_component component_by_row(const char *name, uint32_t size_bytes, bool can_disable)
 {
-    quern_component component;
-    const quern_component_def def = {.name = name,
-                                     .size_bytes = size_bytes,
-                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
-                                     .can_disable = can_disable,
-                                     .row_changes = true};
-    must(quern_component_register(world, &def, &component));
+    quern_component component = make_component(world, .name = name, .size_bytes = size_bytes,
+                                               .alignment_bytes = size_bytes > 0 ? 8 : 1,
+                                               .can_disable = can_disable, .row_changes = true);
     return component;
 }
 

@@ -34,17 +34,6 @@ static quern_query *query_changed(quern_component component)
     return setup_query(world, &term, 1);
 }
 
-/* Iterates over the query. Returns the number of visited rows. */
-static uint64_t look(quern_query *query)
-{
-    uint64_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        count += it.view.count;
-    must(it.result);
-    return count;
-}
-
 static bool shows(quern_query *query, quern_entity entity)
 {
     bool shown = false;
@@ -69,21 +58,21 @@ static uint32_t first_chunk_count(void)
 Test(changed, first_iteration_visits_all_chunks_and_the_next_none)
 {
     quern_query *query = query_changed(number);
-    cr_assert_eq(look(query), ROWS);
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), ROWS);
+    cr_assert_eq(iterate_rows(query), 0u);
     cr_assert_eq(quern_query_count(query), ROWS, "counting pays no heed to filters");
 }
 
 Test(changed, setting_a_value_marks_only_its_chunk_as_changed)
 {
     quern_query *query = query_changed(number), *other_query = query_changed(other);
-    look(query);
-    look(other_query);
+    iterate_rows(query);
+    iterate_rows(other_query);
     uint64_t value = 7;
     must(quern_entity_set(world, entities[0], number, &value));
-    cr_assert_eq(look(query), first_chunk_count());
-    cr_assert_eq(look(query), 0u);
-    cr_assert_eq(look(other_query), 0u, "another component");
+    cr_assert_eq(iterate_rows(query), first_chunk_count());
+    cr_assert_eq(iterate_rows(query), 0u);
+    cr_assert_eq(iterate_rows(other_query), 0u, "another component");
 }
 
 Test(changed, writing_through_a_view_is_new_to_other_queries_but_not_to_the_writer)
@@ -91,7 +80,7 @@ Test(changed, writing_through_a_view_is_new_to_other_queries_but_not_to_the_writ
     quern_query *watcher = query_changed(number);
     quern_term term = quern_term_changed(quern_term_write(number));
     quern_query *writer = setup_query(world, &term, 1);
-    look(watcher);
+    iterate_rows(watcher);
     quern_query_iterator it = quern_query_iterate(writer);
     cr_assert(quern_query_next(&it));
     uint64_t *numbers = quern_view_write(&it.view, 0);
@@ -99,8 +88,8 @@ Test(changed, writing_through_a_view_is_new_to_other_queries_but_not_to_the_writ
     uint32_t written = it.view.count;
     while (quern_query_next(&it))
         cr_assert_not_null(quern_view_read(&it.view, 0), "reading is no change");
-    cr_assert_eq(look(watcher), written);
-    cr_assert_eq(look(writer), 0u);
+    cr_assert_eq(iterate_rows(watcher), written);
+    cr_assert_eq(iterate_rows(writer), 0u);
 }
 
 /* Iterates over the watching query while a loop of the writer is at a view; that view is written afterwards. */
@@ -111,12 +100,12 @@ static void look_before_write(quern_query *writer)
         must(quern_entity_mark_changed(world, entities[0], number));
         quern_query_iterator it = quern_query_iterate(writer);
         cr_assert(quern_query_next(&it));
-        look(watcher);
+        iterate_rows(watcher);
         cr_assert_not_null(quern_view_write(&it.view, 0));
         while (quern_query_next(&it))
             ;
-        cr_assert_eq(look(watcher), first_chunk_count(), "it was written after the look");
-        cr_assert_eq(look(watcher), 0u);
+        cr_assert_eq(iterate_rows(watcher), first_chunk_count(), "it was written after the look");
+        cr_assert_eq(iterate_rows(watcher), 0u);
     }
     quern_query_destroy(watcher);
     quern_query_destroy(writer);
@@ -136,19 +125,19 @@ Test(changed, filtered_write_after_a_nested_iteration_is_new_to_that_query)
 Test(changed, running_iteration_reports_writes_to_a_filter_created_meanwhile)
 {
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
-    look(writer); /* the second iteration over one structure builds the list of chunks */
-    look(writer);
+    iterate_rows(writer); /* the second iteration over one structure builds the list of chunks */
+    iterate_rows(writer);
     quern_query_iterator it = quern_query_iterate(writer);
     cr_assert(quern_query_next(&it));
     quern_query *watcher = query_changed(number);
-    look(watcher);
+    iterate_rows(watcher);
     uint64_t written = 0;
     while (quern_query_next(&it)) {
         cr_assert_not_null(quern_view_write(&it.view, 0));
         written += it.view.count;
     }
     must(it.result);
-    cr_assert_eq(look(watcher), written);
+    cr_assert_eq(iterate_rows(watcher), written);
 }
 
 Test(changed, writes_without_change_tracking_are_not_reported)
@@ -156,7 +145,7 @@ Test(changed, writes_without_change_tracking_are_not_reported)
     quern_query *watcher = query_changed(number);
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(other)}, 1);
     const quern_entity lone = setup_entity_with(world, &other, 1);
-    look(watcher);
+    iterate_rows(watcher);
     for (uint32_t i = 0; i < 3; i++) { /* from the second iteration on, the query uses its list of chunks */
         uint32_t written = 0;
         quern_query_iterator it = quern_query_iterate(writer);
@@ -165,18 +154,18 @@ Test(changed, writes_without_change_tracking_are_not_reported)
                 written += quern_view_write(&it.view, 0) != NULL;
         must(it.result);
         cr_assert_eq(written, 1u);
-        cr_assert_eq(look(watcher), 0u);
+        cr_assert_eq(iterate_rows(watcher), 0u);
     }
 }
 
 Test(changed, created_and_moved_entities_mark_their_chunks_as_changed)
 {
     quern_query *query = query_changed(number);
-    look(query);
+    iterate_rows(query);
     quern_component set[] = {number, other};
     quern_entity fresh = setup_entity_with(world, set, 2);
     cr_assert(shows(query, fresh));
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), 0u);
     must(quern_entity_destroy(world, entities[0])); /* the last entity moves into the first chunk */
     cr_assert(shows(query, fresh), "it has moved to a chunk that was not visited");
     must(quern_entity_add(world, entities[5], tag, NULL));
@@ -184,19 +173,19 @@ Test(changed, created_and_moved_entities_mark_their_chunks_as_changed)
     must(quern_entity_remove(world, entities[5], tag));
     cr_assert(shows(query, entities[5]));
     must(quern_entity_create_many(world, set, NULL, 2, 10, NULL));
-    cr_assert_gt(look(query), 9u);
+    cr_assert_gt(iterate_rows(query), 9u);
 }
 
 Test(changed, writes_through_a_pointer_must_be_marked_by_the_caller)
 {
     quern_query *query = query_changed(number);
-    look(query);
+    iterate_rows(query);
     *(uint64_t *)quern_entity_get(world, entities[1], number) = 3;
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), 0u);
     must(quern_entity_mark_changed(world, entities[1], number));
     cr_assert(shows(query, entities[1]));
     must(quern_entity_mark_changed(world, entities[1], other));
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), 0u);
     must_refuse(COMPONENT_ABSENT, world, quern_entity_mark_changed(world, entities[1], tag));
     must_refuse(NULL_ENTITY, world, quern_entity_mark_changed(world, (quern_entity){0}, number));
     must_refuse(NULL_ARGUMENT, NULL, quern_entity_mark_changed(NULL, entities[1], number));
@@ -207,12 +196,12 @@ Test(changed, several_filters_select_rows_that_pass_any_of_them)
     quern_term terms[] = {quern_term_changed(quern_term_read(number)),
                           quern_term_changed(quern_term_optional(other, QUERN_ACCESS_NONE))};
     quern_query *query = setup_query(world, terms, 2);
-    look(query);
+    iterate_rows(query);
     uint64_t value = 1;
     must(quern_entity_set(world, entities[0], other, &value));
-    cr_assert_eq(look(query), first_chunk_count());
+    cr_assert_eq(iterate_rows(query), first_chunk_count());
     must(quern_entity_set(world, entities[0], number, &value));
-    cr_assert_eq(look(query), first_chunk_count());
+    cr_assert_eq(iterate_rows(query), first_chunk_count());
 }
 
 Test(changed, absent_optional_component_counts_as_unchanged)
@@ -227,22 +216,22 @@ Test(changed, absent_optional_component_counts_as_unchanged)
 Test(changed, tag_changes_when_its_entities_do)
 {
     quern_query *query = query_changed(tag);
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), 0u);
     must(quern_entity_add(world, entities[9], tag, NULL));
-    cr_assert_eq(look(query), 1u);
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), 1u);
+    cr_assert_eq(iterate_rows(query), 0u);
 }
 
 Test(changed, bulk_calls_ignore_change_filters)
 {
     quern_query *query = query_changed(number);
-    look(query);
+    iterate_rows(query);
     uint64_t count = 0;
     must(quern_entity_add_matching(query, tag, NULL, &count));
     cr_assert_eq(count, ROWS);
-    cr_assert_eq(look(query), ROWS, "they have come to other chunks");
+    cr_assert_eq(iterate_rows(query), ROWS, "they have come to other chunks");
     must(quern_entity_mark_changed(world, entities[0], tag));
-    cr_assert_eq(look(query), 0u, "a tag has nothing that could change");
+    cr_assert_eq(iterate_rows(query), 0u, "a tag has nothing that could change");
     must(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, ROWS);
 }
@@ -250,8 +239,8 @@ Test(changed, bulk_calls_ignore_change_filters)
 Test(changed, each_query_has_its_own_seen_version)
 {
     quern_query *first = query_changed(number), *second = query_changed(number);
-    look(first);
-    cr_assert_eq(look(second), ROWS);
+    iterate_rows(first);
+    cr_assert_eq(iterate_rows(second), ROWS);
     quern_query_destroy(first);
     uint64_t value = 1;
     must(quern_entity_set(world, entities[2], number, &value));
@@ -327,7 +316,7 @@ static void play(uint64_t seed)
         is_alive[i] = true;
         place_of[quern_entity_index(entities[i])] = i;
     }
-    uint64_t shown = look(query), looks = 1;
+    uint64_t shown = iterate_rows(query), looks = 1;
     for (uint32_t round = 0; round < 200; round++) {
         uint32_t count = random_below(&random, 4);
         for (uint32_t k = 0; k < count; k++)
@@ -365,7 +354,7 @@ static bool survives(failing_allocator *memory, uint64_t call)
     cr_assert_eq(reached, created != QUERN_OK || added != QUERN_OK);
     assert_valid(world);
     if (created == QUERN_OK) {
-        uint64_t count = look(query);
+        uint64_t count = iterate_rows(query);
         cr_assert_eq(count, added == QUERN_OK ? 5000u : 0u);
         quern_query_destroy(query);
     }
@@ -379,8 +368,7 @@ Test(changed, out_of_memory_is_reported_and_loses_no_change)
     bool goes_on = true;
     for (; goes_on; call++) {
         failing_allocator *memory = failing_allocator_create();
-        quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-        must(quern_world_create(&def, &world));
+        world = make_world(.allocator = failing_allocator_interface(memory));
         number = setup_component(world, "number", 8, 8);
         tag = setup_tag(world, "tag");
         quern_component set[] = {number, tag};

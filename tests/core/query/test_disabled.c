@@ -32,12 +32,7 @@ static uint64_t count(const quern_term *terms, uint32_t term_count)
 {
     quern_query *query = setup_query(world, terms, term_count);
     const uint64_t counted = quern_query_count(query);
-    uint64_t walked = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        walked += it.view.count;
-    cr_assert_eq(it.result, QUERN_OK);
-    cr_assert_eq(counted, walked);
+    cr_assert_eq(iterate_rows(query), counted);
     quern_query_destroy(query);
     return counted;
 }

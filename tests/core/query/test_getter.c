@@ -27,7 +27,7 @@ static quern_getter *make_getter(quern_component component)
 {
     quern_getter *made = NULL;
     const quern_getter_def def = {.component = component};
-    cr_assert_eq(quern_getter_create(world, &def, &made), QUERN_OK, "%s", quern_error_message());
+    must(quern_getter_create(world, &def, &made));
     return made;
 }
 
@@ -42,7 +42,7 @@ static void open_world(void)
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         const uint64_t value = i;
         entities[i] = setup_entity_with(world, set, i % 4 == 0 ? 2 : 1);
-        if (has_number(i)) cr_assert_eq(quern_entity_add(world, entities[i], number, &value), QUERN_OK);
+        if (has_number(i)) must(quern_entity_add(world, entities[i], number, &value));
     }
     getter = make_getter(number);
     capture_reports(&reports);
@@ -89,7 +89,7 @@ Test(getter, returns_the_value_of_entity_get)
 Test(getter, missing_value_is_null_without_error)
 {
     const quern_entity dead = entities[0];
-    cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
+    must(quern_entity_destroy(world, dead));
     const quern_entity never = {entities[1].bits + ENTITY_COUNT};
     const quern_entity nothing[] = {
         dead, never, {0}, entities[2], entity_of_other_world(entities[1]), entity_provisional(1)};
@@ -106,7 +106,7 @@ Test(getter, missing_value_is_null_without_error)
 
 Test(getter, next_handle_of_a_free_slot_has_no_value)
 {
-    cr_assert_eq(quern_entity_destroy(world, entities[0]), QUERN_OK);
+    must(quern_entity_destroy(world, entities[0]));
     const quern_entity next = {entities[0].bits + (1ull << 32)};
     ASSERT_NOTHING(quern_getter_get(getter, next));
     cr_assert_eq(setup_entity_with(world, &number, 1).bits, next.bits);
@@ -139,7 +139,7 @@ Test(getter, many_agrees_with_single_gets)
     random_source random = {.state = 7};
     static quern_entity list[ENTITY_COUNT];
     for (uint32_t i = 0; i < ENTITY_COUNT; i += 10)
-        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+        must(quern_entity_destroy(world, entities[i]));
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) /* some entities are listed twice, some are dead */
         list[i] = entities[random_below(&random, ENTITY_COUNT)];
     list[5] = (quern_entity){0};
@@ -157,7 +157,7 @@ Test(getter, new_archetypes_are_known)
     for (uint32_t i = 0; i < 40; i++) {
         char name[] = {'c', (char)('0' + i / 10), (char)('0' + i % 10), 0};
         more[i] = setup_component(world, name, 4, 4);
-        cr_assert_eq(quern_entity_add(world, entities[0], more[i], NULL), QUERN_OK);
+        must(quern_entity_add(world, entities[0], more[i], NULL));
         const uint64_t *value = quern_getter_get(getter, entities[0]);
         cr_assert_not_null(value);
         cr_assert_eq(*value, 0u);
@@ -176,7 +176,7 @@ Test(getter, removed_archetypes_are_forgotten)
         const uint64_t value = 1000 + round;
         const quern_entity entity = setup_entity_with(world, set, round % 3 == 2 ? 1 : 2);
         if (round % 3 != 2) {
-            cr_assert_eq(quern_entity_set(world, entity, number, &value), QUERN_OK);
+            must(quern_entity_set(world, entity, number, &value));
             const uint64_t *found = quern_getter_get(getter, entity);
             cr_assert_not_null(found);
             cr_assert_eq(*found, value);
@@ -184,9 +184,9 @@ Test(getter, removed_archetypes_are_forgotten)
             ASSERT_NOTHING(quern_getter_get(getter, entity));
         }
         assert_valid(world);
-        cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
+        must(quern_entity_destroy(world, entity));
         uint32_t removed_count = 0;
-        cr_assert_eq(quern_world_remove_empty_archetypes(world, &removed_count), QUERN_OK);
+        must(quern_world_remove_empty_archetypes(world, &removed_count));
         cr_assert_geq(removed_count, 1u);
         assert_valid(world);
     }
@@ -210,34 +210,24 @@ Test(getter, getters_are_destroyed_in_any_order)
 
 /* -------------------------------------------------------------------------------------------- filters */
 
-static uint64_t look(quern_query *query)
-{
-    uint64_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        count += it.view.count;
-    cr_assert_eq(it.result, QUERN_OK);
-    return count;
-}
-
 Test(getter, only_get_for_writing_is_a_change)
 {
     const quern_term term = quern_term_changed(quern_term_read(number));
     quern_query *query = setup_query(world, &term, 1);
     void *value;
     const void *read;
-    cr_assert_gt(look(query), 0u);
+    cr_assert_gt(iterate_rows(query), 0u);
     quern_getter_get(getter, entities[1]);
     quern_getter_get_many(getter, &entities[1], 1, &read);
-    cr_assert_eq(look(query), 0u, "nothing was written");
+    cr_assert_eq(iterate_rows(query), 0u, "nothing was written");
     quern_getter_get_write(getter, entities[1]);
-    const uint64_t changed_count = look(query);
+    const uint64_t changed_count = iterate_rows(query);
     cr_assert_gt(changed_count, 0u);
     cr_assert_lt(changed_count, (uint64_t)ENTITY_COUNT / 2, "only the chunk's");
     quern_getter_get_many_write(getter, &entities[1], 1, &value);
-    cr_assert_eq(look(query), changed_count);
+    cr_assert_eq(iterate_rows(query), changed_count);
     quern_getter_get_write(getter, entities[2]);
-    cr_assert_eq(look(query), 0u, "there is no number to write");
+    cr_assert_eq(iterate_rows(query), 0u, "there is no number to write");
     quern_query_destroy(query);
 }
 
@@ -305,8 +295,7 @@ Test(getter, gets_fail_while_the_world_is_locked)
 {
     const quern_term term = quern_term_read(number);
     quern_query *query = setup_query(world, &term, 1);
-    cr_assert_eq(quern_query_parallel_for(query, NULL, get_from_kernel, NULL), QUERN_OK, "%s",
-                 quern_error_message());
+    must(quern_query_parallel_for(query, NULL, get_from_kernel, NULL));
     cr_assert_not_null(quern_getter_get(getter, entities[1]));
     quern_query_destroy(query);
 }

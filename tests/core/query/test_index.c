@@ -392,9 +392,7 @@ static void count_events(quern_context *context, const quern_view *view)
 
 Test(index, a_system_without_its_field_fails_the_frame_and_no_other_system)
 {
-    quern_event event;
-    must(quern_event_register(
-        world, &(quern_event_def){.name = "ping", .size_bytes = 4, .alignment_bytes = 4}, &event));
+    quern_event event = make_event(world, .name = "ping", .size_bytes = 4, .alignment_bytes = 4);
     quern_schedule *schedule = schedule_of(&(quern_system_def){.name = "finds",
                                                                .run = never_called,
                                                                .terms = {quern_term_read(scene.other)},

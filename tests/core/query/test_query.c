@@ -39,22 +39,12 @@ static void create_of_each_set(void)
         create_of(mask, mask + 1);
 }
 
-static uint64_t count_rows(quern_query *query)
-{
-    uint64_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        count += it.view.count;
-    cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
-    return count;
-}
-
 static void assert_finds(const quern_term *terms, uint32_t term_count, uint64_t expected)
 {
     quern_query *query = setup_query(world, terms, term_count);
     cr_assert_eq(quern_query_count(query), expected, "counted %llu, not %llu",
                  (unsigned long long)quern_query_count(query), (unsigned long long)expected);
-    cr_assert_eq(count_rows(query), expected);
+    cr_assert_eq(iterate_rows(query), expected);
     quern_query_destroy(query);
 }
 
@@ -156,7 +146,7 @@ Test(query, new_archetypes_appear_in_an_old_query)
     cr_assert_eq(quern_query_count(query), 5u);
     create_of(1 | 2, 7);
     create_of(1 | 8, 100);
-    cr_assert_eq(count_rows(query), 12u);
+    cr_assert_eq(iterate_rows(query), 12u);
     create_of(1 | 2 | 4, 1);
     cr_assert_eq(quern_query_count(query), 13u);
 }
@@ -167,7 +157,7 @@ Test(query, components_registered_later_do_not_affect_a_query)
     quern_component late = setup_component(world, "late", 8, 8);
     quern_component both[] = {late, position};
     setup_entity_with(world, both, 2);
-    cr_assert_eq(count_rows(query), 1u);
+    cr_assert_eq(iterate_rows(query), 1u);
 }
 
 Test(query, empty_archetypes_are_skipped)
@@ -272,8 +262,8 @@ Test(query, concurrent_iterations_of_one_query_are_independent)
 /* Starts an iteration that uses the list of chunks: at least the second one over an unchanged structure. */
 static quern_query_iterator walk_known_chunks(quern_query *query)
 {
-    count_rows(query);
-    count_rows(query);
+    iterate_rows(query);
+    iterate_rows(query);
     return quern_query_iterate(query);
 }
 
@@ -328,17 +318,17 @@ Test(query, iterations_larger_than_the_cache_prefetch_the_next_run)
     quern_query *narrow = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_query *wide =
         setup_query(world, (quern_term[]){quern_term_read(position), quern_term_write(velocity)}, 2);
-    count_rows(narrow);
-    count_rows(narrow);
-    count_rows(wide);
-    count_rows(wide);
+    iterate_rows(narrow);
+    iterate_rows(narrow);
+    iterate_rows(wide);
+    iterate_rows(wide);
     cr_assert_eq(count_fetched(narrow), 0u, "it touches 120 KB");
     cr_assert_eq(count_fetched(wide), 0u, "it touches 240 KB");
     create_of(1 | 2, 10000);
-    count_rows(narrow);
-    count_rows(narrow);
-    count_rows(wide);
-    count_rows(wide);
+    iterate_rows(narrow);
+    iterate_rows(narrow);
+    iterate_rows(wide);
+    iterate_rows(wide);
     cr_assert_eq(count_fetched(narrow), 0u, "it touches 240 KB");
     cr_assert_gt(wide->entries.count, 2u * QUERN__RUN_CHUNKS);
     cr_assert_geq(count_runs_after_first(wide), 4u, "two of the large archetype, two small archetypes");
@@ -384,7 +374,7 @@ Test(query, iteration_over_the_chunk_list_ends_at_a_structural_change)
     cr_assert_not(quern_query_next(&it));
     cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
     cr_assert_not(quern_query_next(&it), "once ended, it stays so");
-    cr_assert_eq(count_rows(query), 3999u);
+    cr_assert_eq(iterate_rows(query), 3999u);
 }
 
 Test(query, iteration_over_the_chunk_list_ends_when_a_frame_runs)
@@ -403,18 +393,16 @@ Test(query, iteration_over_the_chunk_list_ends_when_a_frame_runs)
 Test(query, iteration_is_complete_without_memory_for_the_chunk_list)
 {
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    quern_world *small_world;
-    must(quern_world_create(&def, &small_world));
+    quern_world *small_world = make_world(.allocator = failing_allocator_interface(memory));
     quern_component number = setup_component(small_world, "number", 8, 8);
     must(quern_entity_create_many(small_world, &number, NULL, 1, 4000, NULL));
     quern_query *query = setup_query(small_world, (quern_term[]){quern_term_read(number)}, 1);
     failing_allocator_fail_from(memory, 1);
     for (uint32_t walk = 0; walk < 3; walk++)
-        cr_assert_eq(count_rows(query), 4000u);
+        cr_assert_eq(iterate_rows(query), 4000u);
     cr_assert_eq(failing_allocator_failed_count(memory), 2u);
     failing_allocator_heal(memory);
-    cr_assert_eq(count_rows(query), 4000u);
+    cr_assert_eq(iterate_rows(query), 4000u);
     quern_query_destroy(query);
     quern_world_destroy(small_world);
     failing_allocator_close(memory);
@@ -432,7 +420,7 @@ static void assert_change_ends_iteration(void (*change)(quern_entity entity))
     cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
     cr_assert(refusal_has_message(&before));
     cr_assert_not(quern_query_next(&it), "once ended, it stays so");
-    count_rows(query);
+    iterate_rows(query);
     quern_query_destroy(query);
 }
 
@@ -485,7 +473,7 @@ Test(query, new_values_and_refused_calls_do_not_end_the_iteration)
         cr_assert_neq(quern_entity_destroy(world, quern_entity_null()), QUERN_OK);
         rows += it.view.count;
     }
-    cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
+    must(it.result);
     cr_assert_eq(rows, 4000u);
 }
 
@@ -746,5 +734,5 @@ Test(query, the_terms_are_copied)
     quern_term terms[] = {quern_term_read(position)};
     quern_query *query = setup_query(world, terms, 1);
     terms[0] = quern_term_read(velocity);
-    cr_assert_eq(count_rows(query), 3u);
+    cr_assert_eq(iterate_rows(query), 3u);
 }

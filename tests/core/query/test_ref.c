@@ -25,7 +25,7 @@ static quern_getter *make_getter(quern_component component)
 {
     quern_getter *made = NULL;
     const quern_getter_def def = {.component = component, .refs = true};
-    cr_assert_eq(quern_getter_create(world, &def, &made), QUERN_OK, "%s", quern_error_message());
+    must(quern_getter_create(world, &def, &made));
     return made;
 }
 
@@ -38,7 +38,7 @@ static void open_world(void)
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         const uint64_t value = i;
         const void *pointer = &value;
-        cr_assert_eq(quern_entity_create_with(world, &number, &pointer, 1, &entities[i]), QUERN_OK);
+        must(quern_entity_create_with(world, &number, &pointer, 1, &entities[i]));
         refs[i] = (quern_ref){.entity = entities[i]};
     }
 }
@@ -273,26 +273,18 @@ Test(ref, refs_fail_while_the_world_is_locked)
 
 /* ---------------------------------------------------------------------------------------------- filters */
 
-static uint64_t look(quern_query *query)
-{
-    uint64_t count = 0;
-    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
-        count += it.view.count;
-    return count;
-}
-
 Test(ref, each_get_for_writing_is_a_change)
 {
     const quern_term term = quern_term_changed(quern_term_read(number));
     assert_refs_agree();
     quern_query *query = setup_query(world, &term, 1);
-    look(query);
+    iterate_rows(query);
     quern_ref_get(getter, &refs[1]);
-    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(iterate_rows(query), 0u);
     for (uint32_t i = 0; i < 3; i++) {
         quern_ref_get_write(getter, &refs[1]);
-        cr_assert_gt(look(query), 0u);
-        cr_assert_eq(look(query), 0u);
+        cr_assert_gt(iterate_rows(query), 0u);
+        cr_assert_eq(iterate_rows(query), 0u);
     }
     quern_query_destroy(query);
 }

@@ -400,13 +400,9 @@ Test(row_changes, commands_mark_rows_to_which_they_write_values)
 
 Test(row_changes, accumulated_values_mark_their_rows_as_changed)
 {
-    quern_component score;
-    const quern_component_def def = {.name = "score",
-                                     .size_bytes = 8,
-                                     .alignment_bytes = 8,
-                                     .fields = {{"score", QUERN_FIELD_U64, 0, .count = 1}},
-                                     .row_changes = true};
-    must(quern_component_register(world, &def, &score));
+    quern_component score =
+        make_component(world, .name = "score", .size_bytes = 8, .alignment_bytes = 8,
+                       .fields = {{"score", QUERN_FIELD_U64, 0, .count = 1}}, .row_changes = true);
     for (uint32_t i = 0; i < 100; i++)
         must(quern_entity_add(world, entities[i], score, NULL));
     quern_query *query = query_changed(score);
@@ -469,10 +465,9 @@ Test(row_changes, up_terms_select_among_changed_rows)
     const quern_relation parent = quern_world_parent(world);
     quern_query *queries_up[2];
     for (uint32_t k = 0; k < 2; k++) {
-        const quern_query_def def = {
-            .terms = {quern_term_changed(quern_term_read(number)), quern_term_up(plain, parent)},
-            .whole_chunks = k == 1};
-        must(quern_query_create(world, &def, &queries_up[k]));
+        queries_up[k] = make_query(
+            world, .terms = {quern_term_changed(quern_term_read(number)), quern_term_up(plain, parent)},
+            .whole_chunks = k == 1);
     }
     const quern_entity bare = setup_entity(world);
     for (uint32_t i = 10; i < 600; i++)

@@ -192,9 +192,8 @@ static void assert_rows_of_ranges(const quern_view *view)
 static void write_view(random_source *random)
 {
     const bool whole_chunks = random_chance(random, 50), by_rows = random_chance(random, 50);
-    const quern_query_def def = {.terms = {quern_term_write(number)}, .whole_chunks = whole_chunks};
-    quern_query *query;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query =
+        make_query(world, .terms = {quern_term_write(number)}, .whole_chunks = whole_chunks);
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         if (!random_chance(random, 3)) continue;
@@ -310,8 +309,7 @@ Test(row_changes_random, out_of_memory_is_reported_and_loses_no_change)
     uint64_t call = 1;
     for (bool goes_on = true; goes_on; call++) {
         failing_allocator *memory = failing_allocator_create();
-        quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-        must(quern_world_create(&def, &world));
+        world = make_world(.allocator = failing_allocator_interface(memory));
         register_components();
         must(quern_entity_create_many(world, (quern_component[]){number, flag}, NULL, 2, 10, NULL));
         goes_on = survives(memory, call);

@@ -20,7 +20,7 @@ static quern_entity targets[TARGETS], all[COUNT];
 static void open_world_as(const quern_world_def *def)
 {
     must(quern_world_create(def, &world));
-    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner));
+    owner = make_relation(world, .name = "owner");
     number = setup_component(world, "number", sizeof(uint64_t), 8);
     tag = setup_tag(world, "tag");
     wide = setup_component(world, "wide", 256, 8);
@@ -87,7 +87,7 @@ static void assert_walk(quern_query *query, quern_entity target)
             cr_assert(quern_entity_equal(it.view.entities[i], all[numbers[i]]));
         }
     }
-    cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
+    must(it.result);
     cr_assert_eq(seen, count);
     cr_assert_eq(quern_query_view_count(query), ordinal);
 }
@@ -229,8 +229,7 @@ Test(target, invalid_target_terms_are_refused)
     def.terms[0] = quern_term_target(owner, targets[0]);
     def.terms[0].match = QUERN_MATCH_OPTIONAL;
     must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
-    quern_relation other;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "other"}, &other));
+    quern_relation other = make_relation(world, .name = "other");
     def.terms[0] = quern_term_target(owner, targets[0]);
     def.terms[1] = quern_term_target(other, targets[0]);
     must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
@@ -389,14 +388,11 @@ Test(target, parallel_query_notes_the_chunks_that_it_writes)
     quern_query *query = setup_query(
         world, (quern_term[]){quern_term_target(owner, targets[1]), quern_term_write(number)}, 2);
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
-        uint32_t changed_count = 0;
         for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);) {
         }
         quern_jobs *jobs = setup_jobs(pool_threads[i]);
         must(quern_query_parallel_for(query, jobs, write_numbers, NULL));
-        for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);)
-            changed_count += it.view.count;
-        cr_assert_gt(changed_count, 0u);
+        cr_assert_gt(iterate_rows(changed), 0u);
         quern_jobs_destroy(jobs);
     }
 }

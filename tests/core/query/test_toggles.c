@@ -16,12 +16,9 @@ static captured_reports reports;
 
 static quern_component component_that_can(const char *name, uint32_t size_bytes, bool can_disable)
 {
-    quern_component component;
-    const quern_component_def def = {.name = name,
-                                     .size_bytes = size_bytes,
-                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
-                                     .can_disable = can_disable};
-    must(quern_component_register(world, &def, &component));
+    quern_component component =
+        make_component(world, .name = name, .size_bytes = size_bytes,
+                       .alignment_bytes = size_bytes > 0 ? 8 : 1, .can_disable = can_disable);
     return component;
 }
 
@@ -64,9 +61,7 @@ static void disable_some(void)
 
 static quern_query *query_of(quern_term term, bool whole_chunks)
 {
-    const quern_query_def def = {.terms = {term}, .whole_chunks = whole_chunks};
-    quern_query *query;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {term}, .whole_chunks = whole_chunks);
     return query;
 }
 
@@ -247,8 +242,7 @@ Test(toggles, parallel_queries_select_the_same_rows)
 
 Test(toggles, combine_with_up_terms)
 {
-    quern_relation parent;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "parent"}, &parent));
+    quern_relation parent = make_relation(world, .name = "parent");
     bool has_value[ENTITIES] = {false};
     for (uint32_t i = 10; i < ENTITIES; i++) {
         must(quern_entity_relate(world, entities[i], parent, entities[i % 10]));
@@ -256,10 +250,9 @@ Test(toggles, combine_with_up_terms)
     }
     disable_some();
     for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
-        const quern_query_def def = {.terms = {quern_term_read(number), quern_term_up(other, parent)},
-                                     .whole_chunks = whole_chunks};
-        quern_query *query;
-        must(quern_query_create(world, &def, &query));
+        quern_query *query =
+            make_query(world, .terms = {quern_term_read(number), quern_term_up(other, parent)},
+                       .whole_chunks = whole_chunks);
         bool seen[ENTITIES] = {false};
         uint32_t count = 0;
         quern_query_iterator it = quern_query_iterate(query);

@@ -38,11 +38,8 @@ static bool stays(uint32_t source)
 
 static void register_types(void)
 {
-    must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to", .levels = true},
-                                 &parent));
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "friend", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &friend_of));
+    parent = make_relation(world, .name = "belongs to", .levels = true);
+    friend_of = make_relation(world, .name = "friend", .on_target_destroyed = QUERN_TARGET_UNRELATES);
     number = setup_component(world, "number", 8, 8);
     other = setup_component(world, "other", sizeof(wide), 8);
     tag = setup_tag(world, "tag");
@@ -493,8 +490,7 @@ Test(up_refused, invalid_up_terms)
 Test(up_refused, relation_of_another_world)
 {
     quern_world *stranger = setup_world();
-    quern_relation foreign;
-    must(quern_relation_register(stranger, &(quern_relation_def){.name = "belongs to"}, &foreign));
+    quern_relation foreign = make_relation(stranger, .name = "belongs to");
     REFUSED(INVALID_ARGUMENT, "term 0", quern_term_up(number, foreign));
     quern_world_destroy(stranger);
 }
@@ -612,7 +608,7 @@ Test(up, every_allocation_may_fail)
 {
     failing_allocator *memory = failing_allocator_create();
     quern_world_destroy(world);
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     register_types();
     make_entities();
     quern_query_def def = {

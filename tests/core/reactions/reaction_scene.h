@@ -32,8 +32,7 @@ static inline reacting react(uint32_t kinds, quern_term term)
 static inline void open_world(void)
 {
     memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     memset((void *)&counts, 0, sizeof counts);
     number = setup_component(world, "number", 8, 8);
     other = setup_component(world, "other", 8, 8);

@@ -141,12 +141,8 @@ Test(old_values, accumulated_values)
 
 static quern_component register_sum(const char *name)
 {
-    quern_component component;
-    quern_component_def def = {.name = name,
-                               .size_bytes = 8,
-                               .alignment_bytes = 8,
-                               .fields = {{.name = "sum", .type = QUERN_FIELD_U64}}};
-    must(quern_component_register(world, &def, &component));
+    quern_component component = make_component(world, .name = name, .size_bytes = 8, .alignment_bytes = 8,
+                                               .fields = {{.name = "sum", .type = QUERN_FIELD_U64}});
     return component;
 }
 

@@ -618,9 +618,8 @@ static void open_world(void)
 {
     static const char *const names[TYPES] = {"small", "wide", "tracked", "tag", "other"};
     memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory),
-                           .empty_archetype_checks_per_sync = 3};
-    must(quern_world_create(&def, &world));
+    world =
+        make_world(.allocator = failing_allocator_interface(memory), .empty_archetype_checks_per_sync = 3);
     memset((void *)&counts, 0, sizeof counts);
     id_type = setup_component(world, "id", 8, 8);
     for (uint32_t i = 0; i < TYPES; i++) {

@@ -125,9 +125,7 @@ Test(reaction_calls, targets_that_commands_remove_are_reported_in_the_order_of_r
 /* The rows stay where they are, and the reaction's listener belongs to their archetype. */
 Test(reaction_calls, targets_that_commands_replace_in_place_are_reported_with_old_ones)
 {
-    const quern_relation_def def = {.name = "lock"};
-    quern_relation lock;
-    must(quern_relation_register(world, &def, &lock));
+    quern_relation lock = make_relation(world, .name = "lock");
     const quern_entity a = create(1), b = create(2), source = create(3);
     must(quern_entity_relate(world, source, lock, a));
     reacting related = react(QUERN_REACT_SET, quern_term_old(quern_relation_component(lock)));
@@ -203,10 +201,8 @@ Test(reaction_calls, sources_destroyed_with_their_target_are_reported)
 
 Test(reaction_calls, sources_that_lose_their_target_are_reported)
 {
-    quern_relation likes;
-    must(quern_relation_register(
-        world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
-        &likes));
+    quern_relation likes =
+        make_relation(world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES);
     reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(likes)));
     const quern_entity target = create(1), source = create(2);
     must(quern_entity_relate(world, source, likes, target));

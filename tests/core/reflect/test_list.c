@@ -41,14 +41,9 @@ static quern_type_info type_at(quern_type_kind kind, uint32_t index)
 
 Test(list, component_info_equals_the_definition)
 {
-    quern_component position;
-    const quern_component_def def = {QUERN_TYPE(vec3),
-                                     .fields = QUERN_FIELDS(vec3, x, y, z),
-                                     .hooks = {.construct = construct},
-                                     .can_disable = true,
-                                     .row_changes = true,
-                                     .is_hidden = true};
-    must(quern_component_register(world, &def, &position));
+    quern_component position = make_component(
+        world, QUERN_TYPE(vec3), .fields = QUERN_FIELDS(vec3, x, y, z), .hooks = {.construct = construct},
+        .can_disable = true, .row_changes = true, .is_hidden = true);
     const quern_component tag = setup_tag(world, "tag");
     cr_assert_eq(quern_type_count(world, QUERN_TYPE_COMPONENT), 2u);
     cr_assert(quern_component_equal(type_at(QUERN_TYPE_COMPONENT, 0).component, position));
@@ -71,11 +66,9 @@ Test(list, flags_are_listed_and_found_in_types)
     static const char *const lists[] = {"disabled", NULL, NULL};
     static const char *const names[] = {"can_disable", "row_changes", "is_hidden"};
     quern_component with[3];
-    must(quern_component_register(world, &(quern_component_def){.name = "a", .can_disable = true},
-                                  &with[0]));
-    must(quern_component_register(world, &(quern_component_def){.name = "b", .row_changes = true},
-                                  &with[1]));
-    must(quern_component_register(world, &(quern_component_def){.name = "c", .is_hidden = true}, &with[2]));
+    with[0] = make_component(world, .name = "a", .can_disable = true);
+    with[1] = make_component(world, .name = "b", .row_changes = true);
+    with[2] = make_component(world, .name = "c", .is_hidden = true);
     cr_assert_eq(quern_component_flag_count(), 3u);
     for (uint32_t i = 0; i < quern_component_flag_count(); i++) {
         quern_flag_info flag;
@@ -105,12 +98,10 @@ Test(list, flag_index_out_of_range_is_refused)
 /* is_listed reports the state that the command of `list` has set. */
 Test(list, flags_with_a_list_read_and_change_the_state_of_an_entity)
 {
-    const quern_component_def def = {.name = "toggle", .can_disable = true};
     quern_component toggle;
-    quern_entity entity;
     quern_flag_info flag;
-    must(quern_component_register(world, &def, &toggle));
-    must(quern_entity_create(world, &entity));
+    toggle = make_component(world, .name = "toggle", .can_disable = true);
+    const quern_entity entity = setup_entity(world);
     must(quern_entity_add(world, entity, toggle, NULL));
     for (uint32_t i = 0; i < quern_component_flag_count(); i++) {
         must(quern_component_flag_get_info(i, &flag));
@@ -146,14 +137,10 @@ Test(list, resources_events_and_relations)
     quern_type_info info;
     quern_relation_def def;
     cr_assert_eq(quern_type_count(world, QUERN_TYPE_EVENT), 0u);
-    const quern_resource_def score_def = {.name = "score", .size_bytes = 8, .is_hidden = true};
-    must(quern_resource_register(world, &score_def, &score));
+    score = make_resource(world, .name = "score", .size_bytes = 8, .is_hidden = true);
     must(QUERN_EVENT_REGISTER_FIELDS(world, &hit, vec3, x));
-    must(quern_relation_register(world,
-                                 &(quern_relation_def){.name = "owner",
-                                                       .on_target_destroyed = QUERN_TARGET_REFUSES,
-                                                       .ordered = true},
-                                 &owner));
+    owner =
+        make_relation(world, .name = "owner", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true);
     cr_assert(quern_type_count(world, QUERN_TYPE_RESOURCE) == 1 &&
               quern_type_count(world, QUERN_TYPE_EVENT) == 1 &&
               quern_type_count(world, QUERN_TYPE_RELATION) == 1);
@@ -180,8 +167,7 @@ Test(list, resources_events_and_relations)
     cr_assert_not(def.many);
     must(quern_relation_register(world, &def, &again));
     cr_assert_eq(again.bits, owner.bits);
-    quern_relation likes;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    quern_relation likes = make_relation(world, .name = "likes", .many = true);
     must(quern_relation_get_def(world, likes, &def));
     cr_assert(def.many && !def.levels && !def.ordered);
     must(quern_component_get_info(world, quern_relation_component(likes), &info));
@@ -445,8 +431,7 @@ static uint32_t query_count;
 
 static void add_query(quern_component tag, const char *name)
 {
-    const quern_query_def def = {.name = name, .terms = {quern_term_with(tag)}};
-    must(quern_query_create(world, &def, &queries[query_count]));
+    queries[query_count] = make_query(world, .name = name, .terms = {quern_term_with(tag)});
     serials[query_count++] = ++last_serial;
 }
 
@@ -549,13 +534,11 @@ Test(list_pages, query_tells_its_definition)
     const quern_entity first = setup_entity(world), second = setup_entity(world);
     const quern_component tag = setup_tag(world, "tag"), other = setup_tag(world, "other");
     char name[] = "hunters";
-    const quern_query_def def = {.name = name,
-                                 .terms = {quern_term_with(tag), quern_term_without(other),
-                                           quern_term_target(quern_world_parent(world), first)},
-                                 .whole_chunks = true};
-    quern_query *query;
     quern_query_def read;
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .name = name,
+                                    .terms = {quern_term_with(tag), quern_term_without(other),
+                                              quern_term_target(quern_world_parent(world), first)},
+                                    .whole_chunks = true);
     name[0] = 'p';
     must(quern_query_set_target(query, second));
     must(quern_query_get_def(query, &read));

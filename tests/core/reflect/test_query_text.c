@@ -14,10 +14,8 @@ static char text[2048];
 
 static quern_component toggled(const char *name, uint32_t size_bytes)
 {
-    quern_component component;
-    must(quern_component_register(
-        world, &(quern_component_def){.name = name, .size_bytes = size_bytes, .can_disable = true},
-        &component));
+    quern_component component =
+        make_component(world, .name = name, .size_bytes = size_bytes, .can_disable = true);
     return component;
 }
 
@@ -31,7 +29,7 @@ static void open_world(void)
     prey = setup_tag(world, "Prey");
     quoted = setup_component(world, "a \"quoted\\ name, (odd)", 4, 4);
     keyword = setup_component(world, "mut", 4, 4);
-    must(quern_relation_register(world, &(quern_relation_def){.name = "likes"}, &likes));
+    likes = make_relation(world, .name = "likes");
     parent = quern_world_parent(world);
     arena = setup_entity(world);
     must(quern_entity_set_name(world, arena, "arena"));

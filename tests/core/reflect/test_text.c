@@ -99,8 +99,7 @@ static const char *get(const char *path)
 
 static void set(const char *path, const char *text)
 {
-    cr_assert_eq(quern_value_set_text(world, &type, &thing, path, text), QUERN_OK, "%s",
-                 quern_error_message());
+    must(quern_value_set_text(world, &type, &thing, path, text));
 }
 
 static void assert_text(const char *path, const char *given, const char *expected)
@@ -413,9 +412,7 @@ static const char *get_of(quern_entity of, const char *path)
 
 Test(text, setting_component_text_is_reported_as_a_change)
 {
-    quern_query *query;
-    quern_query_def def = {.terms = {quern_term_changed(quern_term_read(component))}};
-    must(quern_query_create(world, &def, &query));
+    quern_query *query = make_query(world, .terms = {quern_term_changed(quern_term_read(component))});
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it))
         ;
@@ -522,13 +519,10 @@ Test(text, components_are_added_and_removed_by_name)
 
 Test(text, resources)
 {
-    quern_resource resource;
     quern_text_buffer buffer = {said, sizeof said, 0};
-    const quern_resource_def def = {
-        .name = "rules",
-        .size_bytes = 8,
-        .fields = {{"gravity", QUERN_FIELD_F32, 4, .count = 1, .minimum = -20}}};
-    must(quern_resource_register(world, &def, &resource));
+    quern_resource resource =
+        make_resource(world, .name = "rules", .size_bytes = 8,
+                      .fields = {{"gravity", QUERN_FIELD_F32, 4, .count = 1, .minimum = -20}});
     must(quern_resource_set_text(world, "rules.gravity", "-9.81"));
     cr_assert_eq(((const float *)quern_resource_get(world, resource))[1], -9.81f);
     must(quern_resource_get_text(world, "rules.gravity", quern_sink_text(&buffer)));

@@ -74,7 +74,7 @@ Test(threads, each_thread_can_use_its_own_worlds)
     }
 }
 
-static void *make_world(void *argument)
+static void *make_world_on_thread(void *argument)
 {
     return quern_world_create(NULL, argument) == QUERN_OK ? NULL : argument;
 }
@@ -84,7 +84,7 @@ Test(threads, world_can_be_created_on_one_thread_and_used_on_another)
     quern_world *world = NULL;
     pthread_t thread;
     void *failed;
-    cr_assert_eq(pthread_create(&thread, NULL, make_world, &world), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, make_world_on_thread, &world), 0);
     cr_assert_eq(pthread_join(thread, &failed), 0);
     cr_assert_null(failed);
     setup_entity(world);
@@ -275,7 +275,7 @@ static void open_shared(void)
     def.size_bytes = def.alignment_bytes = 8;
     def.hooks.construct = let_in;
     intruder = NULL;
-    cr_assert_eq(quern_component_register(shared, &def, &hooked), QUERN_OK, "%s", quern_error_message());
+    must(quern_component_register(shared, &def, &hooked));
     plain = setup_component(shared, "plain", 8, 8);
     living = setup_entity_with(shared, &plain, 1);
     everybody = setup_query(shared, (quern_term[]){quern_term_read(plain)}, 1);
@@ -339,7 +339,7 @@ Test(intruders, hook_that_calls_the_library_is_not_reported_as_another_thread)
     def.hooks.construct = call_in;
     quern_component nested;
     nested_result = QUERN_ERROR_CORRUPT;
-    cr_assert_eq(quern_component_register(shared, &def, &nested), QUERN_OK);
+    must(quern_component_register(shared, &def, &nested));
     setup_entity_with(shared, &nested, 1);
     cr_assert_eq(nested_result, QUERN_OK);
     cr_assert_eq(reports.log_count, 0u);

@@ -114,10 +114,8 @@ static inline bool always(quern_context *context)
 /* Reads two components if changed, one with change tracking by row and one by chunk. */
 static inline void add_filters(void)
 {
-    quern_component state;
-    const quern_component_def state_def = {
-        .name = "state", .size_bytes = 4, .alignment_bytes = 4, .row_changes = true};
-    cr_assert_eq(quern_component_register(world, &state_def, &state), QUERN_OK);
+    quern_component state =
+        make_component(world, .name = "state", .size_bytes = 4, .alignment_bytes = 4, .row_changes = true);
     make_system(schedule, "rows", idle_run,
                 .terms = {quern_term_changed(quern_term_read(state)),
                           quern_term_changed(quern_term_read(position))});

@@ -274,8 +274,7 @@ Test(describe, missing_memory_is_reported)
 {
     close_world();
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    world = make_world(.allocator = failing_allocator_interface(memory));
     position = setup_component(world, "position", sizeof(vec3), 4);
     schedule = setup_schedule(world);
     setup_writer(schedule, "a", position);
@@ -410,8 +409,7 @@ static void setup_tree(void)
 Test(describe_reasons, systems_that_go_level_by_level)
 {
     setup_tree();
-    quern_relation second;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    quern_relation second = make_relation(world, .name = "second", .levels = true);
     const quern_relation parent = quern_world_parent(world);
     quern_system_def place = system_def("place", idle_run), look = system_def("look", idle_run);
     quern_system_def other = system_def("other", idle_run), again = system_def("again", idle_run);

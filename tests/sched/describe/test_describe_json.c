@@ -291,8 +291,7 @@ Test(describe_json, one_system)
 
 Test(describe_json, up_terms_name_their_relation)
 {
-    quern_relation relation;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to"}, &relation));
+    quern_relation relation = make_relation(world, .name = "belongs to");
     quern_system_def def = reader_def("up", position);
     def.terms[1] = quern_term_up(velocity, relation);
     def.terms[2] = quern_term_up_make(velocity, relation, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);

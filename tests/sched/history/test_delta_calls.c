@@ -62,18 +62,14 @@ static void open_side(side *it)
         must(quern_relation_register(it->world, &many[i], &it->many[i]));
     for (uint32_t i = 0; i < RELATIONS; i++)
         it->types[i] = quern_relation_component(it->relations[i]);
-    must(quern_component_register(
-        it->world, &(quern_component_def){QUERN_TYPE(link), .fields = QUERN_FIELDS(link, target, number)},
-        &it->types[LINK]));
+    it->types[LINK] =
+        make_component(it->world, QUERN_TYPE(link), .fields = QUERN_FIELDS(link, target, number));
     it->types[TRACKED] = tracked_register(it->world, "tracked", &it->counts);
-    must(quern_component_register(
-        it->world, &(quern_component_def){.name = "toggled", .size_bytes = 8, .can_disable = true},
-        &it->types[TOGGLED]));
+    it->types[TOGGLED] = make_component(it->world, .name = "toggled", .size_bytes = 8, .can_disable = true);
     it->types[TAG] = setup_tag(it->world, "tag");
     it->types[DISABLED] = quern_world_disabled_tag(it->world);
     it->types[WIDE] = setup_component(it->world, "wide", 120, 8);
-    must(quern_resource_register(it->world, &(quern_resource_def){.name = "counter", .size_bytes = 8},
-                                 &it->counter));
+    it->counter = make_resource(it->world, .name = "counter", .size_bytes = 8);
     it->all = setup_query(it->world,
                           (quern_term[]){quern_term_optional(it->types[DISABLED], QUERN_ACCESS_NONE)}, 1);
 }
@@ -127,9 +123,8 @@ static quern_entity pick(void)
 
 static void create_one(void)
 {
-    quern_entity entity;
     if (entity_count == MOST) return;
-    must(quern_entity_create(first.world, &entity));
+    const quern_entity entity = setup_entity(first.world);
     entities[entity_count++] = entity;
 }
 
@@ -260,8 +255,7 @@ static quern_entity map(quern_entity entity)
 static void create_mapped(quern_entity entity)
 {
     const quern_allocator allocator = quern_allocator_default();
-    quern_entity made;
-    must(quern_entity_create(second.world, &made));
+    const quern_entity made = setup_entity(second.world);
     cr_assert(quern__map_reserve(&mapped, &allocator, mapped.count + 1) &&
               quern__map_reserve(&original, &allocator, original.count + 1));
     quern__map_put(&original, made.bits, entity.bits);

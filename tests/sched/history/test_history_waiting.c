@@ -119,17 +119,11 @@ static void open_world(const quern_world_def *def)
     must(quern_world_create(def, &it.world));
     it.number = setup_component(it.world, "number", sizeof(number), 8);
     it.tag = setup_tag(it.world, "tag");
-    must(quern_event_register(it.world, &(quern_event_def){QUERN_TYPE(number)}, &it.note));
-    must(quern_resource_register(it.world,
-                                 &(quern_resource_def){.name = "seen",
-                                                       .size_bytes = sizeof(trail),
-                                                       .fields = QUERN_FIELDS(trail, hash)},
-                                 &it.seen));
-    must(quern_resource_register(it.world,
-                                 &(quern_resource_def){.name = "reported",
-                                                       .size_bytes = sizeof(trail),
-                                                       .fields = QUERN_FIELDS(trail, hash)},
-                                 &it.reported));
+    it.note = make_event(it.world, QUERN_TYPE(number));
+    it.seen = make_resource(it.world, .name = "seen", .size_bytes = sizeof(trail),
+                            .fields = QUERN_FIELDS(trail, hash));
+    it.reported = make_resource(it.world, .name = "reported", .size_bytes = sizeof(trail),
+                                .fields = QUERN_FIELDS(trail, hash));
     it.schedule = setup_phases(it.world, 2);
     add_systems();
     must(quern_event_reader_create(it.world, &(quern_event_reader_def){it.note, "outside"}, &it.reader));

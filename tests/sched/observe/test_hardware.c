@@ -453,9 +453,7 @@ Test(counting, the_table_has_events_per_entity_and_per_frame)
 Test(counting, a_frame_without_memory_for_counts_does_not_run)
 {
     failing_allocator *failing = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(failing)};
-    quern_world *scarce;
-    must(quern_world_create(&def, &scarce));
+    quern_world *scarce = make_world(.allocator = failing_allocator_interface(failing));
     quern_schedule *schedule = setup_schedule(scarce);
     const quern_system_def once = system_def("once", spend_once);
     const quern_system system = setup_system(schedule, &once);

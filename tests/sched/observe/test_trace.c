@@ -24,14 +24,14 @@ static quern_trace *open_trace(uint32_t track_count, uint32_t events_per_track)
     quern_trace *trace = NULL;
     def.track_count = track_count;
     def.events_per_track = events_per_track;
-    cr_assert_eq(quern_trace_create(&def, &trace), QUERN_OK, "%s", quern_error_message());
+    must(quern_trace_create(&def, &trace));
     return trace;
 }
 
 static uint32_t add_name(quern_trace *trace, const char *name)
 {
     uint32_t number = UINT32_MAX;
-    cr_assert_eq(quern_trace_add_name(trace, name, &number), QUERN_OK, "%s", quern_error_message());
+    must(quern_trace_add_name(trace, name, &number));
     return number;
 }
 
@@ -265,7 +265,7 @@ Test(trace, wrong_names_are_rejected)
     must_refuse(NULL_ARGUMENT, NULL, quern_trace_save(trace, NULL));
     cr_assert_eq(number, 5);
     name[QUERN_MAX_NAME_BYTES] = '\0';
-    cr_assert_eq(quern_trace_add_name(trace, name, &number), QUERN_OK);
+    must(quern_trace_add_name(trace, name, &number));
     quern_trace_destroy(trace);
 }
 
@@ -391,8 +391,7 @@ Test(trace, a_reader_sees_complete_events_while_rings_are_written)
 static void *write_to_pipe(void *argument)
 {
     const track_writer *writer = argument;
-    const quern_result result = quern_trace_save(writer->trace, writer->path);
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    must(quern_trace_save(writer->trace, writer->path));
     atomic_store_explicit(writer->is_done, true, memory_order_release);
     return NULL;
 }
@@ -418,7 +417,7 @@ Test(trace, names_can_be_added_while_the_file_is_written)
     while (read(reader, text, sizeof text) <= 0) /* until the writer has begun the file */
         sched_yield();
     (void)add_name(trace, "another");
-    cr_assert_eq(quern_trace_set_track_name(trace, 0, "main"), QUERN_OK);
+    must(quern_trace_set_track_name(trace, 0, "main"));
     cr_assert_not(atomic_load_explicit(&is_done, memory_order_acquire), "the file fits into a pipe");
     while (!atomic_load_explicit(&is_done, memory_order_acquire))
         if (read(reader, text, sizeof text) <= 0) sched_yield();

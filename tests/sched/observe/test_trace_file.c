@@ -40,20 +40,20 @@ static quern_trace *open_trace(uint32_t track_count, uint32_t events_per_track)
     quern_trace *trace;
     def.track_count = track_count;
     def.events_per_track = events_per_track;
-    cr_assert_eq(quern_trace_create(&def, &trace), QUERN_OK, "%s", quern_error_message());
+    must(quern_trace_create(&def, &trace));
     return trace;
 }
 
 static uint32_t add_name(quern_trace *trace, const char *name)
 {
     uint32_t number;
-    cr_assert_eq(quern_trace_add_name(trace, name, &number), QUERN_OK, "%s", quern_error_message());
+    must(quern_trace_add_name(trace, name, &number));
     return number;
 }
 
 static cJSON *write_and_parse(quern_trace *trace)
 {
-    cr_assert_eq(quern_trace_save(trace, path), QUERN_OK, "%s", quern_error_message());
+    must(quern_trace_save(trace, path));
     FILE *file = fopen(path, "r");
     cr_assert_not_null(file);
     static char text[1 << 20];
@@ -124,7 +124,7 @@ Test(trace_file, an_empty_trace_is_a_complete_file)
 Test(trace_file, tracks_have_names_and_an_order)
 {
     quern_trace *trace = open_trace(2, 16);
-    cr_assert_eq(quern_trace_set_track_name(trace, 1, "sound \"fx\""), QUERN_OK);
+    must(quern_trace_set_track_name(trace, 1, "sound \"fx\""));
     cJSON *root = write_and_parse(trace);
     static const char *const wanted[] = {"worker 0", "sound \"fx\""};
     int found = 0;
@@ -245,8 +245,8 @@ static void submit_named(quern_jobs *jobs, const char *name)
     quern_cancel cancel = {0};
     const quern_job_def def = {
         .function = run_named, .counter = &done, .cancel = name != NULL ? &cancel : NULL, .name = name};
-    cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
-    cr_assert_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
+    must(quern_jobs_submit(jobs, &def));
+    must(quern_jobs_wait(jobs, &done));
 }
 
 Test(trace_file, named_jobs_are_recorded)
@@ -258,7 +258,7 @@ Test(trace_file, named_jobs_are_recorded)
     quern_jobs *jobs;
     quern_trace *trace = open_trace(1, 64);
     const quern_jobs_def def = {.thread_count = 1, .trace = trace};
-    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    must(quern_jobs_create(&def, &jobs));
     submit_named(jobs, "before the start");
     quern_trace_start(trace);
     submit_named(jobs, NULL);
@@ -300,9 +300,9 @@ static quern_graph *make_named_graph(void)
         {.function = run_range, .on_worker = QUERN_ON_CALLER, .name = "called"},
         {.choose = choose_nothing, .name = "choice"}};
     quern_graph *graph;
-    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    must(quern_graph_create(NULL, &graph));
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
-        cr_assert_eq(quern_graph_add_node(graph, &nodes[i], NULL), QUERN_OK, "%s", quern_error_message());
+        must(quern_graph_add_node(graph, &nodes[i], NULL));
     return graph;
 }
 
@@ -313,11 +313,11 @@ Test(trace_file, named_nodes_are_recorded)
         quern_jobs *jobs;
         quern_trace *trace = open_trace(thread_count, 256);
         const quern_jobs_def def = {.thread_count = thread_count, .trace = trace};
-        cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+        must(quern_jobs_create(&def, &jobs));
         quern_graph *graph = make_named_graph();
         quern_trace_start(trace);
-        cr_assert_eq(quern_graph_run(graph, jobs), QUERN_OK);
-        cr_assert_eq(quern_graph_run(graph, NULL), QUERN_OK); /* without a pool the run is not recorded */
+        must(quern_graph_run(graph, jobs));
+        must(quern_graph_run(graph, NULL)); /* without a pool the run is not recorded */
         quern_trace_stop(trace);
         quern_graph_destroy(graph);
         quern_jobs_destroy(jobs);
@@ -452,7 +452,7 @@ Test(trace_file, devices_and_pipes_are_not_replaced)
     unlink(pipe_path);
     if (mkfifo(pipe_path, 0600) == 0) {
         int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
-        cr_assert_eq(quern_trace_save(trace, pipe_path), QUERN_OK, "%s", quern_error_message());
+        must(quern_trace_save(trace, pipe_path));
         struct stat status;
         cr_assert_eq(stat(pipe_path, &status), 0);
         cr_assert(S_ISFIFO(status.st_mode), "it was replaced by a file");
@@ -469,7 +469,7 @@ Test(trace_file, write_errors_are_reported)
 {
     quern_trace *trace = open_trace(1, 16);
     must_refuse(IO, NULL, quern_trace_save(trace, "/nonexistent/trace.json"));
-    cr_assert_eq(quern_trace_save(trace, path), QUERN_OK);
+    must(quern_trace_save(trace, path));
     cr_expect_not(part_exists());
     unlink(path);
     cr_assert_eq(mkdir(path, 0700), 0);

@@ -88,24 +88,14 @@ static void register_types(scene *it, const scene_change *change)
     must(quern_component_register(it->world, &with_health, &it->health));
     it->tag = setup_tag(it->world, "tag");
     it->types.huge = setup_component(it->world, "huge", HUGE_BYTES, 4);
-    const quern_component_def huge_too = {
-        .name = "huge too",
-        .size_bytes = HUGE_BYTES,
-        .alignment_bytes = 4,
-        .required = {change->huge_too_requires_tag ? it->tag : it->types.huge}};
-    quern_component ignored;
-    must(quern_component_register(it->world, &huge_too, &ignored));
-    must(quern_relation_register(it->world, &(quern_relation_def){.name = "leader", .ordered = true},
-                                 &it->leader));
-    must(quern_relation_register(
-        it->world,
-        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
-        &it->likes));
+    make_component(it->world, .name = "huge too", .size_bytes = HUGE_BYTES, .alignment_bytes = 4,
+                   .required = {change->huge_too_requires_tag ? it->tag : it->types.huge});
+    it->leader = make_relation(it->world, .name = "leader", .ordered = true);
+    it->likes = make_relation(it->world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                              .many = true);
     must(quern_resource_register(it->world, &with_input, &it->input));
     must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->score, score, points));
-    if (!change->raw_is_absent)
-        must(quern_resource_register(
-            it->world, &(quern_resource_def){.name = "raw", .size_bytes = RAW_BYTES}, &it->raw));
+    if (!change->raw_is_absent) it->raw = make_resource(it->world, .name = "raw", .size_bytes = RAW_BYTES);
     it->types.place = it->place;
     it->types.health = it->health;
     it->types.tag = it->tag;

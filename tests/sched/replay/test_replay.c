@@ -604,10 +604,9 @@ Test(replay, misuse_is_refused)
     scene it;
     quern_byte_buffer memory = {0};
     quern_replay_recorder *recorder = NULL;
-    quern_resource hooked;
     replay_scene_open(&it, NULL);
-    const quern_resource_def def = {.name = "hooked", .size_bytes = 8, .hooks = {.copy = copy_nothing}};
-    must(quern_resource_register(it.world, &def, &hooked));
+    quern_resource hooked =
+        make_resource(it.world, .name = "hooked", .size_bytes = 8, .hooks = {.copy = copy_nothing});
     const quern_sink sink = quern_sink_bytes(&memory);
     must_refuse(NULL_ARGUMENT, it.world, quern_replay_recorder_create(NULL, sink, NULL, &recorder));
     must_refuse(NULL_ARGUMENT, it.world,

@@ -128,7 +128,7 @@ Test(replay_damage, recordings_cut_off_at_any_byte_run_to_the_cut)
         most = report.frame_count;
     }
     cr_assert_eq(most, FRAMES);
-    cr_assert_eq(run(memory.bytes, memory.size_bytes, &report), QUERN_OK);
+    must(run(memory.bytes, memory.size_bytes, &report));
     drop_kept();
     quern_byte_buffer_release(&memory);
 }

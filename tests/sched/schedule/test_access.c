@@ -57,7 +57,7 @@ static bool meet_in_order(const declares *a, const declares *b)
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def_a = def_of(a, "a"), def_b = def_of(b, "b");
     quern_system system_a = setup_system(schedule, &def_a), system_b = setup_system(schedule, &def_b);
-    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK, "%s", quern_error_message());
+    must(quern_schedule_compile(schedule));
     bool edge = quern_schedule_has_edge(schedule, system_a, system_b);
     cr_assert_not(quern_schedule_has_edge(schedule, system_b, system_a), "edges follow the order");
     cr_assert_eq(strstr(described(schedule), "after 'a'") != NULL, edge, "described: %s",
@@ -104,10 +104,8 @@ Test(access, systems_without_common_archetype_do_not_conflict)
  * bits. */
 Test(access, enabled_and_disabled_terms_of_one_component_conflict)
 {
-    quern_component shield;
-    const quern_component_def def = {
-        .name = "shield", .size_bytes = 8, .alignment_bytes = 8, .can_disable = true};
-    must(quern_component_register(world, &def, &shield));
+    quern_component shield =
+        make_component(world, .name = "shield", .size_bytes = 8, .alignment_bytes = 8, .can_disable = true);
     setup_archetype(shield, velocity);
     const quern_term written = quern_term_if_disabled(quern_term_write(shield));
     cr_assert(meet(TERMS(written), TERMS(quern_term_write(shield))));
@@ -184,7 +182,7 @@ Test(access, systems_of_different_phases_have_no_edge)
     def.name = "late";
     def.phase = 1;
     quern_system late = setup_system(schedule, &def);
-    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
+    must(quern_schedule_compile(schedule));
     cr_assert_not(quern_schedule_has_edge(schedule, early, late));
 }
 
@@ -288,7 +286,7 @@ static void run_with_late_archetype(const quern_system_def *creator)
     add.terms[1] = twice.terms[1] = quern_term_with(velocity);
     add.phase = twice.phase = 1;
     quern_system a = setup_system(schedule, &add), b = setup_system(schedule, &twice);
-    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
+    must(quern_schedule_compile(schedule));
     cr_assert_not(quern_schedule_has_edge(schedule, a, b), "nothing to meet on yet");
     quern_jobs *jobs = setup_jobs(4);
     must_run(schedule, jobs);
@@ -513,7 +511,7 @@ static void assert_offence(quern_view_callback *run, const char *what)
     if (quern_has_checks()) cr_assert_geq(reports.assert_count, 1u, "the assert handler was not called");
     cr_assert_not_null(strstr(reports.last, "'offender'"), "%s", reports.last);
     cr_assert_not_null(strstr(reports.last, what), "no \"%s\" in: %s", what, reports.last);
-    cr_assert_eq(quern_schedule_set_system_enabled(schedule, offender, false), QUERN_OK);
+    must(quern_schedule_set_system_enabled(schedule, offender, false));
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
 }
@@ -556,7 +554,7 @@ static quern_result run_keepers(const quern_system_def *second, bool fuse)
     capture_reports(&reports);
     quern_schedule_def schedule_def = {.disable_fusing = !fuse};
     quern_schedule *schedule;
-    cr_assert_eq(quern_schedule_create(world, &schedule_def, &schedule), QUERN_OK);
+    must(quern_schedule_create(world, &schedule_def, &schedule));
     make_system(schedule, "keeper", keep_and_write, .terms = {quern_term_write(position)});
     if (second != NULL) setup_system(schedule, second);
     quern_result result = quern_schedule_run(schedule, NULL, 0);
@@ -714,7 +712,7 @@ Test(access, many_lookups_at_once_find_what_each_finds)
     const quern_component both[] = {velocity, position};
     for (uint32_t i = 0; i < MANY_COUNT; i++) {
         many[i * 7 % MANY_COUNT] = setup_entity_with(world, both, 1 + i % 3 / 2);
-        if (i % 5 == 0) cr_assert_eq(quern_entity_destroy(world, many[i * 7 % MANY_COUNT]), QUERN_OK);
+        if (i % 5 == 0) must(quern_entity_destroy(world, many[i * 7 % MANY_COUNT]));
     }
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("seek", look_up_many_at_once);

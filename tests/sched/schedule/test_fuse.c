@@ -146,8 +146,7 @@ Test(fuse, lookup_and_writer_of_component_do_not_share_pass)
 Test(fuse, levels_of_one_relation_keep_a_writer_before_a_reader_of_targets)
 {
     const quern_relation parent = quern_world_parent(world);
-    quern_relation second;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    quern_relation second = make_relation(world, .name = "second", .levels = true);
     declares writes = TERMS(WRITES(position)), reads = TERMS(quern_term_up_optional(position, parent));
     cr_assert_not(fuses_either_way(writes, reads));
     reads.levels = parent;
@@ -168,8 +167,7 @@ Test(fuse, levels_of_one_relation_keep_a_writer_before_a_reader_of_targets)
 Test(fuse, levels_of_two_relations_keep_systems_apart)
 {
     const quern_relation parent = quern_world_parent(world);
-    quern_relation second;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    quern_relation second = make_relation(world, .name = "second", .levels = true);
     declares one = TERMS(WRITES(position)), other = TERMS(WRITES(velocity)), none = TERMS(WRITES(position));
     one.levels = parent;
     other.levels = second;

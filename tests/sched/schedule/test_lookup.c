@@ -272,8 +272,7 @@ static void assert_bad(quern_result expected, quern_lookup reads, quern_lookup w
 
 Test(lookup, bad_definitions_are_refused)
 {
-    quern_relation parent;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "parent"}, &parent));
+    quern_relation parent = make_relation(world, .name = "parent");
     const quern_component unknown = component_unregistered(health);
     assert_bad(QUERN_ERROR_UNKNOWN_COMPONENT, LOOKUP(.component = unknown), NOTHING, "lookup 0");
     assert_bad(QUERN_ERROR_UNKNOWN_COMPONENT, LOOKUP(.component = health, .with = unknown), NOTHING,
@@ -390,8 +389,7 @@ Test(lookup, write_lookup_conflicts_with_lookups_unless_limits_exclude_each_othe
 
 Test(lookup, write_lookup_conflicts_with_up_terms)
 {
-    quern_relation parent;
-    must(quern_relation_register(world, &(quern_relation_def){.name = "parent", .levels = true}, &parent));
+    quern_relation parent = make_relation(world, .name = "parent", .levels = true);
     const quern_system hits = add("hits", NO_TERMS, NOTHING, LOOKUP(.component = health, .with = enemy));
     const quern_system above =
         add("above", TERMS(READS(place), quern_term_up(health, parent)), NOTHING, NOTHING);

@@ -6,6 +6,7 @@
 #include "core/storage/type_internal.h"
 #include "sched/frame/schedule_internal.h"
 
+#include <float.h>
 #include <inttypes.h>
 
 enum { STEP_BYTES = 64 * 1024 };
@@ -35,7 +36,8 @@ static quern_result fail_cut_off(const quern__source_reader *reader, uint64_t nu
                        reader->offset_bytes, number);
 }
 
-quern_result quern__replay_read_head(quern__source_reader *reader)
+/* Reads the head. Fails with BAD_ARCHIVE if the source is not a recording, or one of another version. */
+static quern_result replay_read_head(quern__source_reader *reader)
 {
     char magic[8];
     uint32_t version[2];
@@ -52,7 +54,9 @@ quern_result quern__replay_read_head(quern__source_reader *reader)
     return QUERN_OK;
 }
 
-quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t number,
+/* Reads the next block, of any kind, into the payload. A forged length allocates at most twice as many bytes as the
+ * source has. Fails with BAD_ARCHIVE or OUT_OF_MEMORY. */
+static quern_result replay_read_block(quern__source_reader *reader, uint64_t number,
                                       quern__byte_writer *payload, quern__replay_kind *out_kind)
 {
     block_head head;
@@ -103,7 +107,8 @@ static size_t value_bytes(const quern__type *type)
     return bytes;
 }
 
-quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index)
+/* Adds the resource with an index. Fails with INVALID_ARGUMENT if it has hooks or was added already. */
+static quern_result inputs_add(quern__inputs *inputs, uint32_t index)
 {
     const quern__type *type = &inputs->world->resources.list.items[index].type;
     if (type->hooks.copy != NULL || type->hooks.move != NULL || type->hooks.destroy != NULL)
@@ -147,7 +152,8 @@ static void set_field(const quern_field *field, char *value, uint32_t first_hand
     }
 }
 
-void quern__inputs_set(const quern__inputs *inputs, const char *at)
+/* Sets the values of all inputs from inputs->bytes bytes. */
+static void inputs_set(const quern__inputs *inputs, const char *at)
 {
     const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
     for (uint32_t i = 0; i < inputs->count; i++) {
@@ -160,134 +166,6 @@ void quern__inputs_set(const quern__inputs *inputs, const char *at)
         }
         at += value_bytes(type);
     }
-}
-
-/* -------------------------------------------------------------------------------------------- types */
-
-/* The types of a recording, and the check that a world has the same. Types are identified by their indices: the order
- * of registration determines the order of columns, and so affects hashes. */
-
-static const quern__type *type_of(const quern_world *world, uint32_t kind, uint32_t index)
-{
-    return kind == QUERN__REPLAY_COMPONENT ? quern__components_type(&world->storage.components, index)
-                                           : &world->resources.list.items[index].type;
-}
-
-static uint32_t type_flags_of(const quern_world *world, uint32_t kind, uint32_t index)
-{
-    if (kind != QUERN__REPLAY_COMPONENT) return 0;
-    const quern__component *component = world->storage.components.list.items[index];
-    return quern__column_flags_to_replay(component->type.flags) |
-           (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u) |
-           quern__component_required_hash(component) << QUERN__REPLAY_REQUIRED_SHIFT;
-}
-
-/* Returns how many component and resource types the world has. */
-static quern__type_counts types_of_world(const quern_world *world)
-{
-    return (quern__type_counts){.component_count = world->storage.components.list.count,
-                                .resource_count = world->resources.list.count};
-}
-
-/* ----------------------------------------------------------------------------------------- writing */
-
-static void write_type(const quern_world *world, uint32_t kind, uint32_t index, quern__byte_writer *bytes)
-{
-    const quern__type *type = type_of(world, kind, index);
-    quern__write_u32(bytes, kind);
-    quern__write_u32(bytes, type->size_bytes);
-    quern__write_u32(bytes, type->alignment_bytes);
-    quern__write_u32(bytes, type_flags_of(world, kind, index));
-    quern__write_u32(bytes, type->field_count);
-    quern__write_schema(bytes, quern__replay_schema, type->name, type->fields, type->field_count);
-}
-
-void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
-                        quern__byte_writer *bytes)
-{
-    quern__write_u32(bytes, end.component_count - listed.component_count + end.resource_count -
-                                listed.resource_count);
-    for (uint32_t i = listed.component_count; i < end.component_count; i++)
-        write_type(world, QUERN__REPLAY_COMPONENT, i, bytes);
-    for (uint32_t i = listed.resource_count; i < end.resource_count; i++)
-        write_type(world, QUERN__REPLAY_RESOURCE, i, bytes);
-}
-
-/* ---------------------------------------------------------------------------------------- comparing */
-
-/* A recorded type. */
-typedef struct recorded_type {
-    uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
-    quern__schema schema;
-} recorded_type;
-
-static const char *kind_name(const recorded_type *recorded)
-{
-    return recorded->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
-}
-
-static quern_result check_type(const quern_world *world, const recorded_type *recorded, uint32_t index,
-                               uint32_t count)
-{
-    const bool is_component = recorded->kind == QUERN__REPLAY_COMPONENT;
-    const char *name = recorded->schema.name;
-    if (index >= count)
-        return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
-                           "%s '%s' was recorded, and the world does not have it: register it",
-                           kind_name(recorded), name);
-    const quern__type *type = type_of(world, recorded->kind, index);
-    if (strcmp(name, type->name) != 0)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
-                           "the same order",
-                           kind_name(recorded), index, name, type->name);
-    const uint32_t flags = type_flags_of(world, recorded->kind, index);
-    if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
-                           "to %u: register it as it was recorded",
-                           kind_name(recorded), recorded->schema.name, recorded->size_bytes,
-                           recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
-    if (recorded->field_count != type->field_count || recorded->flags != flags)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "%s '%s' was registered differently when it was recorded: with other flags or "
-                           "required components, or with %u described fields, not %u",
-                           kind_name(recorded), recorded->schema.name, recorded->field_count,
-                           type->field_count);
-    const uint32_t i = quern__type_different_field(type, recorded->schema.fields);
-    if (i == type->field_count) return QUERN_OK;
-    const quern_field *recorded_field = &recorded->schema.fields[i], *current_field = &type->fields[i];
-    return quern__fail(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
-        "at byte %u",
-        kind_name(recorded), recorded->schema.name, recorded_field->name, recorded_field->offset_bytes,
-        current_field->name, current_field->offset_bytes);
-}
-
-quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
-                                quern__type_counts *listed)
-{
-    const quern__type_counts known = types_of_world(world);
-    for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
-        recorded_type type;
-        type.kind = quern__read_u32(reader);
-        type.size_bytes = quern__read_u32(reader);
-        type.alignment_bytes = quern__read_u32(reader);
-        type.flags = quern__read_u32(reader);
-        type.field_count = quern__read_u32(reader);
-        quern__read_schema(reader, quern__replay_schema, type.field_count, &type.schema);
-        if (!(!reader->has_failed &&
-              (type.kind == QUERN__REPLAY_COMPONENT || type.kind == QUERN__REPLAY_RESOURCE)))
-            return quern__replay_fail_invalid(number, "its types cannot be read");
-        const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
-        uint32_t *index = is_component ? &listed->component_count : &listed->resource_count;
-        quern_result result =
-            check_type(world, &type, *index, is_component ? known.component_count : known.resource_count);
-        if (result != QUERN_OK) return result;
-        ++*index;
-    }
-    return reader->has_failed ? quern__replay_fail_invalid(number, "its types cannot be read") : QUERN_OK;
 }
 
 struct quern_replay_recorder {
@@ -319,7 +197,7 @@ static quern_result add_inputs(quern__inputs *inputs, const quern_replay_recorde
         quern__list_count(def->inputs, QUERN_MAX_REPLAY_INPUTS, is_end_of_inputs, "input", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__resources_check(&inputs->world->resources, def->inputs[i]);
-        if (result == QUERN_OK) result = quern__inputs_add(inputs, quern__resource_index(def->inputs[i]));
+        if (result == QUERN_OK) result = inputs_add(inputs, quern__resource_index(def->inputs[i]));
         if (result != QUERN_OK) quern__message_add_element(result, "input", i);
     }
     return result;
@@ -410,7 +288,7 @@ static uint32_t frame_flags_of(const quern_replay_recorder *recorder)
 static void write_state(quern_replay_recorder *recorder, quern__replay_kind kind, quern_result result)
 {
     const quern_world *world = recorder->inputs.world;
-    const quern__type_counts end = types_of_world(world);
+    const quern__type_counts end = quern__types_of_world(world);
     if (recorder->failure != QUERN_OK) return;
     const quern__state head = {
         .frame = recorder->frame, .result = (uint32_t)result, .flags = frame_flags_of(recorder)};
@@ -502,5 +380,234 @@ quern_result quern_replay_finish(quern_replay_recorder *recorder)
     const quern_result result = fail_recording(recorder, __func__);
     quern__byte_writer_release(&recorder->payload);
     quern__release(allocator, recorder, sizeof *recorder, _Alignof(quern_replay_recorder));
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------------- replaying */
+
+/* The block after a FRAME tells whether the frame ran, so one block is read ahead. If that block cannot be
+ * read, the frame is run anyway, since the recorded program may have crashed in it; then replaying fails. */
+
+typedef struct replay {
+    quern_schedule *schedule;
+    quern_world *world;
+    quern_jobs *jobs;
+    const quern_replay_run_def *def;
+    quern_replay_report *report;
+    quern__source_reader reader;
+    uint64_t block_count; /* number of blocks read */
+    quern__inputs inputs;
+    quern__type_counts listed;
+    /* Payloads of the start block, the current frame and the block after it. */
+    quern__byte_writer start, frame, next;
+    quern__byte_writer actual; /* a state of the replaying world */
+    quern__state start_state;
+} replay;
+
+/* Reads the payload of the next block. */
+static quern_result read_block(replay *run, quern__byte_writer *payload, quern__replay_kind *out_kind)
+{
+    return replay_read_block(&run->reader, run->block_count++, payload, out_kind);
+}
+
+static quern_result fail_invalid(const replay *run, const char *what)
+{
+    return quern__replay_fail_invalid(run->block_count - 1, what);
+}
+
+/* --------------------------------------------------------------------------------------- beginning */
+
+/* Adds the inputs of the BEGIN block. Called after the types of the START block were checked, so all recorded
+ * resources exist. */
+static quern_result add_recorded_inputs(replay *run, const quern__byte_writer *block)
+{
+    quern__byte_reader reader = quern__replay_payload(block);
+    const uint32_t count = quern__read_u32(&reader);
+    const char *indices = quern__read_items(&reader, count, sizeof(uint32_t));
+    if (!quern__is_fully_read(&reader) || count > QUERN_MAX_REPLAY_INPUTS)
+        return quern__replay_fail_invalid(0, "its inputs cannot be read");
+    run->inputs.world = run->world;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = quern__load_u32(indices, i);
+        if (index >= run->listed.resource_count)
+            return quern__replay_fail_invalid(0, "its inputs cannot be read");
+        quern_result result = inputs_add(&run->inputs, index);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+static quern_result begin_replay(replay *run)
+{
+    quern__replay_kind kind;
+    quern_result result = replay_read_head(&run->reader);
+    if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
+    if (result == QUERN_OK && kind != QUERN__REPLAY_BEGIN)
+        return fail_invalid(run, "a BEGIN block was expected");
+    if (result == QUERN_OK) result = read_block(run, &run->start, &kind);
+    if (result == QUERN_OK && kind != QUERN__REPLAY_START)
+        return fail_invalid(run, "a START block was expected");
+    if (result == QUERN_OK)
+        result = quern__state_read(run->world, &run->start, 1, &run->listed, &run->start_state);
+    return result == QUERN_OK ? add_recorded_inputs(run, &run->next) : result;
+}
+
+/* --------------------------------------------------------------------------------------- comparing */
+
+/* Compares the world with an expected state. listed: the types known before the expected state. */
+static quern_result compare(replay *run, const quern__state *expected, quern__type_counts listed,
+                            quern_result result)
+{
+    quern_replay_report *report = run->report;
+    quern__state actual;
+    report->frame = expected->frame;
+    report->expected_hash = expected->hash;
+    report->actual_hash = quern_world_hash(run->world);
+    if (expected->hash == report->actual_hash && expected->result == (uint32_t)result) return QUERN_OK;
+    const quern__state head = {
+        .frame = expected->frame, .result = (uint32_t)result, .flags = expected->flags};
+    quern__state_write(run->world, &head, listed, run->listed, &run->actual);
+    if (run->actual.has_failed)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "frame %llu differs from the recording, and there is no memory to find the "
+                           "difference: free memory and run the replay again",
+                           (unsigned long long)expected->frame);
+    quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &listed, &actual);
+    if (read != QUERN_OK) return read;
+    quern__replay_compare(run->world, expected, &actual, report);
+    return quern__fail(QUERN_ERROR_DIVERGED, "%s", report->text);
+}
+
+static quern_result compare_start(replay *run)
+{
+    run->report->is_before_first = true;
+    quern_result result =
+        compare(run, &run->start_state, (quern__type_counts){.component_count = 0}, QUERN_OK);
+    run->report->is_before_first = result != QUERN_OK;
+    return result;
+}
+
+/* Compares the world after a frame with the recorded state in `next`. */
+static quern_result compare_frame(replay *run, quern_result frame_result)
+{
+    quern__state expected;
+    const quern__type_counts listed = run->listed;
+    quern_result result =
+        quern__state_read(run->world, &run->next, run->block_count - 1, &run->listed, &expected);
+    if (result != QUERN_OK) return result;
+    if (expected.frame != run->report->frame_count) return fail_invalid(run, "it belongs to another frame");
+    return compare(run, &expected, listed, frame_result);
+}
+
+/* ----------------------------------------------------------------------------------------- running */
+
+/* Reads the time step of a FRAME block and finds its inputs. */
+static quern_result open_frame(const replay *run, double *out_delta_seconds, const char **out_inputs)
+{
+    quern__byte_reader reader = quern__replay_payload(&run->frame);
+    const uint64_t number = quern__read_u64(&reader), bits = quern__read_u64(&reader);
+    memcpy(out_delta_seconds, &bits, sizeof bits);
+    *out_inputs = reader.at;
+    if (reader.has_failed || number != run->report->frame_count ||
+        quern__bytes_left(&reader) != run->inputs.bytes)
+        return fail_invalid(run, "it is not the FRAME block of the next frame");
+    return QUERN_OK;
+}
+
+/* Sets the inputs of the frame and runs it. *out_frame_result: the result of the frame. Fails if the comparison
+ * before the first frame does, or if the frame does not begin. */
+static quern_result run_frame(replay *run, double delta_seconds, const char *inputs,
+                              quern_result *out_frame_result)
+{
+    const uint64_t frame_index = run->schedule->frame_index, frame = run->report->frame_count;
+    inputs_set(&run->inputs, inputs);
+    if (run->def->before_frame != NULL) run->def->before_frame(run->def->user_data, frame);
+    quern_result result = frame == 0 ? compare_start(run) : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    *out_frame_result = quern__schedule_run(run->schedule, run->jobs, delta_seconds, "quern_replay_run");
+    return run->schedule->frame_index == frame_index ? *out_frame_result : QUERN_OK;
+}
+
+/* Replays the frame of the FRAME block in `frame`. Reads the block after it, which is the frame's STATE if the frame
+ * ran. On return, `next` is the block after the frame. */
+static quern_result replay_frame(replay *run, quern__replay_kind *kind)
+{
+    double delta_seconds;
+    const char *inputs;
+    quern_result frame_result, result = open_frame(run, &delta_seconds, &inputs);
+    if (result != QUERN_OK) return result;
+    char unreadable[QUERN_REPLAY_TEXT_BYTES] = "";
+    const quern_result next_result = read_block(run, &run->next, kind);
+    if (next_result != QUERN_OK)
+        quern__append(unreadable, sizeof unreadable, "%s", quern_error_message());
+    else if (*kind == QUERN__REPLAY_FRAME || *kind == QUERN__REPLAY_END)
+        return QUERN_OK; /* the frame did not begin */
+    else if (*kind != QUERN__REPLAY_STATE)
+        return fail_invalid(run, "a STATE block was expected");
+    if (!(delta_seconds >= 0 &&
+          delta_seconds <= DBL_MAX)) /* a frame with this time step cannot have begun */
+        return fail_invalid(run, "the frame before it has an invalid time step");
+    result = run_frame(run, delta_seconds, inputs, &frame_result);
+    if (result == QUERN_OK && next_result != QUERN_OK) result = quern__fail(next_result, "%s", unreadable);
+    if (result == QUERN_OK) result = compare_frame(run, frame_result);
+    if (result != QUERN_OK) return result;
+    const uint64_t frame = run->report->frame_count++;
+    if (run->def->after_frame != NULL && !run->def->after_frame(run->def->user_data, frame))
+        return quern__fail(QUERN_ERROR_CANCELLED,
+                           "quern_replay_run: after_frame returned false: the replay ended there");
+    return read_block(run, &run->next, kind);
+}
+
+static quern_result replay_all(replay *run)
+{
+    quern__replay_kind kind;
+    quern_result result = begin_replay(run);
+    if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
+    while (result == QUERN_OK && kind == QUERN__REPLAY_FRAME) {
+        quern__byte_writer *a = &run->frame;
+        quern__byte_writer *b = &run->next;
+        const quern__byte_writer other = *a;
+        *a = *b;
+        *b = other;
+        result = replay_frame(run, &kind);
+    }
+    if (result != QUERN_OK) return result;
+    quern__byte_reader reader = quern__replay_payload(&run->next);
+    if (kind != QUERN__REPLAY_END || quern__read_u64(&reader) != run->report->frame_count ||
+        !quern__is_fully_read(&reader))
+        return fail_invalid(run, "a FRAME or END block was expected");
+    return QUERN_OK;
+}
+
+quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_source source,
+                              const quern_replay_run_def *def, quern_replay_report *out_report)
+{
+    static const quern_replay_run_def defaults;
+    quern_replay_report report;
+    if (out_report == NULL) out_report = &report;
+    *out_report = (quern_replay_report){.frame_count = 0};
+    QUERN__NEED(schedule);
+    quern_result result = quern__check_source(source, __func__);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(schedule->plan.world, __func__);
+    if (result != QUERN_OK) return result;
+    if (!QUERN__REPLAY_IS_NATIVE)
+        return quern__fail(QUERN_ERROR_UNAVAILABLE, "%s: recordings need a little-endian machine",
+                           __func__);
+    const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
+    replay run = {.schedule = schedule,
+                  .world = schedule->plan.world,
+                  .jobs = jobs,
+                  .def = def != NULL ? def : &defaults,
+                  .report = out_report,
+                  .start = {.allocator = allocator},
+                  .frame = {.allocator = allocator},
+                  .next = {.allocator = allocator},
+                  .actual = {.allocator = allocator}};
+    quern__source_reader_open(&run.reader, source);
+    result = quern__in_call(replay_all(&run), __func__);
+    quern__byte_writer_release(&run.start);
+    quern__byte_writer_release(&run.frame);
+    quern__byte_writer_release(&run.next);
+    quern__byte_writer_release(&run.actual);
     return result;
 }

@@ -176,6 +176,7 @@ typedef enum every_feature {
     EVERY_USES_LOOKUP,
     EVERY_USES_FURTHER_QUERY,
     EVERY_USES_ORDER,
+    EVERY_USES_OWN_ORDER, /* of the rows of a system */
     EVERY_USES_INDEX,
     EVERY_USES_SHARED, /* a target whose values the entity reads */
     EVERY_USES_SHARED_TERM,
@@ -289,6 +290,7 @@ typedef struct every_terms {
     uint32_t old_type;    /* type of the old term, + 1; 0: none */
     uint32_t triggers;    /* of a reaction */
     bool is_whole;        /* views are whole chunks */
+    uint32_t order;       /* type whose first word sorts the rows of the system, + 1; 0: none */
     uint32_t uses_resources,
         watched;           /* resources that the system reads, and those in if_changed; one bit each */
     uint32_t put_resource; /* the resource that `end` writes, + 1; 0: none */

@@ -63,6 +63,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "lookup",
     "further query",
     "order",
+    "own order",
     "index",
     "shared",
     "shared term",

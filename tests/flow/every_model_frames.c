@@ -389,6 +389,7 @@ int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
         at->features |= every_bit(EVERY_USES_RESOURCE);
     if (every_model_program.systems[system].watched != 0) at->features |= every_bit(EVERY_USES_IF_CHANGED);
     if (every_model_program.systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
+    if (every_model_program.systems[system].order > 0) at->features |= every_bit(EVERY_USES_OWN_ORDER);
     if (every_model_program.systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
     if (every_model_program.systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
     return entity;

@@ -249,7 +249,9 @@ static void visit_rows(run_of *run, const quern_view *view, uint32_t act_percent
             if (run->terms->has_up) use_up(run, view, i, ids[i], entity);
             if (random_chance(&run->by.random, act_percent)) every_act(&run->by, view->entities[i]);
         }
-    if (every_mix(every.seed ^ every_mix(every.frame + run->salt * 31)) % 100 < 25)
+    /* The views of a system with an order have few rows each. */
+    const uint64_t one_of = run->terms->order > 0 ? ids[0] % 8 : 0;
+    if (one_of == 0 && every_mix(every.seed ^ every_mix(every.frame + run->salt * 31)) % 100 < 25)
         command_view(run, view, ids);
 }
 
@@ -311,6 +313,16 @@ static uint64_t place_of(quern_entity entity)
     return use_count == 0 ? 0 : (uint64_t)quern_entity_index(entity) << 32 | use_count;
 }
 
+/* Returns the first word of a value, by which rows are sorted. */
+static uint64_t read_key(uint32_t type, const uint64_t *ids, const void *base, uint32_t row)
+{
+    uint64_t words[EVERY_WORDS] = {ids[row]};
+    if (type != EVERY_ID)
+        every_read(type, (const char *)base + (size_t)every_value_bytes(type) * row, words);
+    const uint64_t word = words[every_types[type].first_word];
+    return type == EVERY_LINK ? place_of((quern_entity){word}) : word;
+}
+
 /* Reads the rows of the system's further query, and compares them with those that the model selects. */
 static void visit_further(quern_context *context, uint32_t system)
 {
@@ -330,12 +342,7 @@ static void visit_further(quern_context *context, uint32_t system)
             for (uint32_t i = range.first; i < range.first + range.count; i++, seen++) {
                 int entity = EVERY_NONE;
                 if (order != EVERY_TYPES) {
-                    uint64_t words[EVERY_WORDS] = {ids[i]};
-                    if (order != EVERY_ID)
-                        every_read(order, (const char *)bases[order] + (size_t)every_value_bytes(order) * i,
-                                   words);
-                    const uint64_t word = words[every_types[order].first_word];
-                    const uint64_t key = order == EVERY_LINK ? place_of((quern_entity){word}) : word;
+                    const uint64_t key = read_key(order, ids, bases[order], i);
                     cr_assert(system % 2 == 0 ? key >= last : key <= last);
                     last = key;
                 }
@@ -359,17 +366,55 @@ static void visit_further(quern_context *context, uint32_t system)
                      (unsigned long long)every.seed, (unsigned long long)every.frame, system);
 }
 
+/* What a system with an order has visited in the frame. Only the views with ordinal 0 write it, and in runs on one thread
+ * all. */
+static struct {
+    bool has_begun, has_key;
+    uint64_t key; /* of the last row */
+} ordered[PLAIN_SYSTEMS];
+
+static void begin_ordered(quern_context *context)
+{
+    const uint32_t system = (uint32_t)(uintptr_t)quern_context_user_data(context);
+    ordered[system].has_begun = ordered[system].has_key = false;
+}
+
+static void check_order(const run_of *run, const quern_view *view, uint32_t system)
+{
+    const uint32_t type = run->terms->order - 1;
+    const uint64_t *ids = quern_view_read(view, 0);
+    const void *bases[EVERY_TYPES];
+    quern_row_range range = {0};
+    find_columns(run, view, bases);
+    while (quern_view_next_range(view, &range))
+        for (uint32_t i = range.first; i < range.first + range.count; i++) {
+            const uint64_t key = read_key(type, ids, bases[type], i);
+            const uint64_t last = ordered[system].key;
+            cr_assert(!ordered[system].has_key || (system % 2 == 0 ? key >= last : key <= last),
+                      "seed %llu, frame %llu: system %u visits %llu after %llu",
+                      (unsigned long long)every.seed, (unsigned long long)every.frame, system,
+                      (unsigned long long)key, (unsigned long long)last);
+            ordered[system].has_key = true;
+            ordered[system].key = key;
+        }
+}
+
 static void run_plain(quern_context *context, const quern_view *view)
 {
     const uint32_t system = (uint32_t)(uintptr_t)quern_context_user_data(context);
+    /* The views of a piece of an order share an ordinal. */
+    const bool is_ordered = every_system_terms[system].order > 0,
+               is_first = view->ordinal == 0 && !(is_ordered && ordered[system].has_begun);
+    if (is_ordered && is_first) ordered[system].has_begun = true;
     if (every.is_modelled) every_model_enter_system(system);
-    if (view->ordinal == 0) visit_further(context, system);
-    if (view->ordinal == 0 && asks_index(system)) ask_index(context, system);
+    if (is_first) visit_further(context, system);
+    if (is_first && asks_index(system)) ask_index(context, system);
     every_resources_check(context, &every_system_terms[system]);
     run_of run = begin_run(context, &every_system_terms[system], 100 + system);
     run.system = (int)system;
     run.by.is_by_level = every_system_terms[system].is_by_level;
     run.by.ordinal = view->ordinal;
+    if (every.is_modelled && run.terms->order > 0) check_order(&run, view, system);
     visit_rows(&run, view, 7);
 }
 
@@ -632,6 +677,18 @@ static void draw_terms(every_terms *terms, random_source *random, bool is_reacti
     terms->is_whole = random_chance(random, 30);
 }
 
+/* Returns the type that sorts the rows of a system, + 1, or 0. */
+static uint32_t draw_order(const every_terms *terms, uint32_t system)
+{
+    const uint32_t types = terms->with & terms->reads & ~(BIT(EVERY_HOOKED) | BIT(EVERY_LIST));
+    if (terms->is_whole || terms->filter_type > 0 || terms->by_target || terms->is_by_level ||
+        every_mix(every.seed * 31 + system) % 100 < 60)
+        return 0;
+    for (uint32_t t = 1; t < EVERY_TYPES; t++)
+        if (every_has(types, t) && every_types[t].word_count > 0) return t + 1;
+    return EVERY_ID + 1;
+}
+
 void every_draw_program(void)
 {
     random_source random = {every.seed * 7919};
@@ -655,6 +712,8 @@ void every_draw_program(void)
                                                       .reads = BIT(EVERY_NUMBER),
                                                       .tie = 1 + target_relations[every.seed % 5],
                                                       .by_target = true};
+    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++)
+        every_system_terms[s].order = draw_order(&every_system_terms[s], s);
     /* A system cannot read by its further query what its own rows write. */
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
         const uint32_t written = every_system_terms[s].writes;
@@ -727,6 +786,12 @@ quern_system_def every_def_of_system(uint32_t s)
         every_terms terms = every_system_terms[s];
         terms.target = quern_entity_null(); /* chosen later, by choose_target */
         list_terms(&terms, def.terms);
+        if (terms.order > 0) {
+            def.begin = begin_ordered;
+            def.order_by = (quern_order){.component = every.types.types[terms.order - 1],
+                                         .field = "word0",
+                                         .descending = s % 2 != 0};
+        }
         if (every_system_terms[s].is_whole) def.flags |= QUERN_SYSTEM_WHOLE_CHUNKS;
         if (every_system_terms[s].is_by_level) def.levels = every.types.relations[0];
         list_terms(&further[s], def.queries[0].terms);

@@ -436,6 +436,7 @@ Test(list_world, copies_of_a_list_that_is_appended_to_stay)
     for (int frame = 5; frame > 0; frame--) {
         must(quern_history_restore(history, (uint64_t)frame, NULL));
         must(QUERN_LIST_PUSH(&bag_of(first)->scores, float, 100));
+        must(quern_entity_mark_changed(world, first, bag_id));
         must(quern_history_restore(history, (uint64_t)frame, NULL));
         const bag *a = bag_of(first), *b = bag_of(second);
         cr_assert_eq(a->scores.list.count, (uint32_t)frame + 1);

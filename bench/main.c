@@ -20,8 +20,17 @@ static void fix_memory_policy(void)
 #endif
 }
 
-/* Frames of several kinds: systems that share passes, systems that conflict, structural changes, events. */
-static const char *const sweep[] = {"frame7", "frame20", "frame20_pairs", "spawn", "event"};
+/* Frames of several kinds: systems that share passes, systems that conflict, structural changes, events, the entities of a
+ * grid, and the two programs that have a bit of everything. */
+static const char *const sweep[] = {
+    "frame7", "frame20", "frame20_pairs", "spawn", "event", "grid_build",
+#ifdef BENCH_DEMO
+    "demo",
+#endif
+#ifdef BENCH_GAME
+    "game",
+#endif
+};
 
 int main(int argc, char **argv)
 {

@@ -17,6 +17,12 @@ const bench_workload *const bench_workloads[] = {
     &workload_frame20,
     &workload_frame20_pairs,
     &workload_systems_apart,
+#ifdef BENCH_DEMO
+    &workload_demo,
+#endif
+#ifdef BENCH_GAME
+    &workload_game,
+#endif
     &workload_rollback8,
     &workload_history_save,
     &workload_history_save_all,

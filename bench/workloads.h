@@ -18,6 +18,8 @@ extern const bench_workload workload_frame7_pairs;
 extern const bench_workload workload_frame7_watched;
 extern const bench_workload workload_frame20;
 extern const bench_workload workload_frame20_pairs;
+extern const bench_workload workload_demo;
+extern const bench_workload workload_game;
 extern const bench_workload workload_rollback8;
 extern const bench_workload workload_history_save;
 extern const bench_workload workload_history_save_all;

@@ -3,21 +3,10 @@
 #ifndef QUERN_BENCH_WORLD_H
 #define QUERN_BENCH_WORLD_H
 
-/* Shared by the quern subjects: a world with the components of data.h, systems, and job pools. */
-
-#include <quern/quern.h>
+/* Shared by the quern subjects: a world with the components of data.h, and systems. */
 
 #include "bench/data.h"
-
-/* Ends the program with the library's message if the call fails. */
-#define REQUIRE(call) bench_require((call), #call)
-
-_Noreturn void bench_die_of(quern_result result, const char *call) __attribute__((cold));
-
-static inline void bench_require(quern_result result, const char *call)
-{
-    if (result != QUERN_OK) bench_die_of(result, call);
-}
+#include "bench/pool.h"
 
 typedef struct bench_world {
     quern_world *world;
@@ -59,13 +48,5 @@ void bench_add_writer(quern_schedule *schedule, const char *name, quern_view_cal
 
 /* Adds the system "move": position += velocity * step. */
 void bench_add_move(quern_schedule *schedule, const bench_world *bench);
-
-quern_jobs *bench_jobs_create(uint32_t thread_count);
-/* trace may be NULL. */
-quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace);
-
-/* Wakes every thread of the pool, and returns when all are awake, or after two milliseconds. A sample then
- * measures frames in a row and not the first one after a sleep. */
-void bench_jobs_wake(quern_jobs *jobs);
 
 #endif

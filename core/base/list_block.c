@@ -7,7 +7,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { FIRST_BYTES = 48 }; /* with the head of the block, a line of the cache */
+enum {
+    FIRST_BYTES = 48, /* with the head of the block, a line of the cache */
+    MAX_ROOM = UINT16_MAX
+};
 
 static quern_allocator lists_allocator; /* all zero: the default */
 
@@ -29,11 +32,11 @@ static char *items_of(quern__list_block *block)
 }
 
 /* Adds shares of strings that were copied as bytes. */
-static void retain_strings(const char *items, uint32_t count)
+static void retain_strings(char *items, uint32_t count)
 {
-    const quern_string *strings = (const quern_string *)(const void *)items;
+    quern_string *strings = (quern_string *)(void *)items;
     for (uint32_t i = 0; i < count; i++)
-        quern__list_retain(&strings[i].list);
+        quern__list_share(&strings[i].list);
 }
 
 static void release_strings(char *items, uint32_t count)
@@ -58,6 +61,14 @@ static quern__list_block *allocate_block(uint32_t element, uint64_t capacity)
     block->element = element;
     block->allocated_bytes = allocated_bytes;
     return block;
+}
+
+/* Returns the room of a list that is alone in its block: the size of an element above 16 bits of the capacity. A larger
+ * element has none, and a larger capacity counts as the largest; lists beyond it read their block at each push. */
+static uint32_t room_of(const quern__list_block *block)
+{
+    const uint32_t capacity = block->capacity < MAX_ROOM ? block->capacity : MAX_ROOM;
+    return block->element <= UINT16_MAX ? block->element << 16 | capacity : 0;
 }
 
 bool quern__list_allocate(quern_list *list, uint32_t element, uint32_t count)
@@ -110,8 +121,8 @@ void quern_list_copy(quern_list *list, const quern_list *source)
     if (list == NULL || source == NULL || list == source) return;
     quern_list copy = {.count = 0};
     if (source->count > 0) {
-        quern__list_retain(source);
         copy = *source;
+        quern__list_share(&copy);
     }
     quern_list_free(list);
     *list = copy;
@@ -186,7 +197,7 @@ static QUERN__NO_INLINE quern_result rebuild(quern_list *list, const list_change
         retain_strings(to + head_bytes + change->inserted_count * size_bytes, list->count - after);
     }
     quern_list_free(list);
-    *list = (quern_list){.count = (uint32_t)count};
+    *list = (quern_list){.count = (uint32_t)count, .quern__room = room_of(block)};
     list->items = to;
     return QUERN_OK;
 }
@@ -267,23 +278,31 @@ quern_result quern_list_push(quern_list *list, uint32_t element, const void *ite
 {
     QUERN__NEED(list);
     QUERN__NEED(item);
-    quern__list_block *block = quern__list_block_of(list);
-    if (QUERN__LIKELY(block != NULL && list->count < block->capacity && block->element == element &&
-                      list_is_alone(block))) {
-        const size_t size_bytes = quern__list_element_bytes(element);
-        char *to = items_of(block) + list->count * size_bytes;
-        /* the sizes of most elements, without a call */
-        if (size_bytes == 8)
-            memcpy(to, item, 8);
-        else if (size_bytes == 4)
-            memcpy(to, item, 4);
-        else
-            memcpy(to, item, size_bytes);
-        if (element == QUERN_LIST_STRINGS) retain_strings(to, 1);
-        list->count++;
-        return QUERN_OK;
+    if (QUERN__UNLIKELY(list->count >= (list->quern__room & MAX_ROOM) ||
+                        element != list->quern__room >> 16)) {
+        const quern__list_block *block = quern__list_block_of(list);
+        const bool is_string = element == QUERN_LIST_STRINGS;
+        if (block == NULL || list->count >= block->capacity || block->element != element ||
+            (element > UINT16_MAX && !is_string) || !list_is_alone(block))
+            return insert(list, element, QUERN_LIST_END_OF_LIST, item, 1, __func__);
+        if (is_string) {
+            quern_string *string = (quern_string *)(uintptr_t)list->items + list->count++;
+            memcpy(string, item, sizeof *string);
+            quern__list_share(&string->list);
+            return QUERN_OK;
+        }
+        list->quern__room = room_of(block);
     }
-    return insert(list, element, QUERN_LIST_END_OF_LIST, item, 1, __func__);
+    char *to = (char *)(uintptr_t)list->items + (size_t)list->count * element;
+    /* the sizes of most elements, without a call */
+    if (element == 8)
+        memcpy(to, item, 8);
+    else if (element == 4)
+        memcpy(to, item, 4);
+    else
+        memcpy(to, item, element);
+    list->count++;
+    return QUERN_OK;
 }
 
 quern_result quern_list_remove(quern_list *list, uint32_t element, uint32_t index, uint32_t count)

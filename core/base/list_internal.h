@@ -3,11 +3,16 @@
 #ifndef QUERN_CORE_BASE_LIST_INTERNAL_H
 #define QUERN_CORE_BASE_LIST_INTERNAL_H
 
-/* Blocks of lists (<quern/list.h>). A block is shared by the lists that are copies of each other. It is constant while
- * several lists share it: a list gets a block of its own before it is changed. So a copy needs no memory, and the hooks of
- * types, which cannot fail, can copy lists.
+/* Blocks of lists (<quern/list.h>). A block is shared by the lists that are copies of each other. Elements are constant
+ * while several lists share them: a list gets a block of its own before it changes one. So a copy needs no memory, and the
+ * hooks of types, which cannot fail, can copy lists.
  *
- * Invariants: all lists that share a block have the same count. A list without a block has count 0. */
+ * At most one of the lists that share a block has `quern__room`: it alone may append behind its elements, which no other
+ * list has, without reading the block. A copy of a list's bytes that becomes a list of its own begins without room
+ * (quern__list_share); it gets room once it is alone.
+ *
+ * Invariants: the list with room has at least as many elements as each list that shares its block. Lists of strings and
+ * texts have no room, so those that share a block have the same count. A list without a block has count 0. */
 
 #include "core/base/base_internal.h"
 
@@ -45,11 +50,13 @@ static inline quern__list_block *quern__list_block_of(const quern_list *list)
     return list->items != NULL ? (quern__list_block *)(uintptr_t)list->items - 1 : NULL;
 }
 
-/* Adds a share of the list's block, for a copy of the list's bytes. */
-static inline void quern__list_retain(const quern_list *list)
+/* Makes a copy of a list's bytes a list of its own, which shares the block. */
+static inline void quern__list_share(quern_list *list)
 {
     if (list->items == NULL) return;
-    /* relaxed, pairs with nothing: the thread has a share already, so no other one can destroy or change the block */
+    list->quern__room = 0;
+    /* relaxed, pairs with nothing: the thread has a share already, so no other one can destroy the block or change what
+     * the thread reads */
     atomic_fetch_add_explicit(&quern__list_block_of(list)->share_count, 1, memory_order_relaxed);
 }
 

@@ -285,9 +285,9 @@ static QUERN__NO_INLINE bool put_single(const quern__instances *it, const quern_
 static inline void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
-    quern__links_link(links, source, target,
-                      quern__links_insert_position(links, target, relation->is_ordered));
-    quern__links_set_level(links, source, quern__relation_source_level(relation, target));
+    quern__link_node *node = quern__links_at(links, source), *target_node = quern__links_at(links, target);
+    quern__links_insert(links, relation->is_ordered, node, source, target_node, target);
+    node->level = quern__relation_source_level_of(relation, target_node);
 }
 
 static void link_others(const quern__instances *it, const quern_entity *handles)

@@ -249,12 +249,32 @@ static inline void quern__links_link(quern__links *links, uint32_t source, uint3
     quern__links_set_sides(links, target, previous, before, source, source);
 }
 
-/* Returns the argument `before` of quern__links_link for a new source. Ordered links insert it at the end, unordered
- * links at the front. */
-static inline uint32_t quern__links_insert_position(const quern__links *links, uint32_t target,
-                                                    bool is_ordered)
+/* Inserts the source into the list of the target: at the end if the links are ordered, otherwise at the front. Does what
+ * quern__links_link does for these places, where one side is the target. source_node and target_node: the links of both.
+ * The source's level does not change. Precondition: the source has no target. */
+static inline void quern__links_insert(quern__links *links, bool is_ordered, quern__link_node *source_node,
+                                       uint32_t source, quern__link_node *target_node, uint32_t target)
 {
-    return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
+    const uint32_t sibling = is_ordered ? target_node->last : target_node->first;
+    assert(source_node->target == QUERN__SLOT_NONE);
+    links->version++;
+    source_node->target = target;
+    target_node->count++;
+    if (is_ordered) {
+        source_node->previous = sibling;
+        target_node->last = source;
+        *quern__links_side(links, target, sibling, offsetof(quern__link_node, next),
+                           offsetof(quern__link_node, first)) = source;
+    } else {
+        source_node->next = sibling;
+        target_node->first = source;
+        *quern__links_side(links, target, sibling, offsetof(quern__link_node, previous),
+                           offsetof(quern__link_node, last)) = source;
+    }
+    if (QUERN__LIKELY(links->touched.items == NULL)) return;
+    quern__links_touch(links, source);
+    quern__links_touch(links, target);
+    quern__links_touch(links, sibling);
 }
 
 /* Links the entities of `tree_count` trees of identical shape. node[i] holds the links of the i-th entity of every
@@ -270,6 +290,7 @@ void quern__links_put_trees(quern__links *links, const quern__link_node *node,
 static inline void quern__links_unlink(const quern__links *links, uint32_t source)
 {
     quern__link_node *source_node = quern__links_at(links, source);
+    assert(source_node->target != QUERN__SLOT_NONE);
     quern__links_at(links, source_node->target)->count--;
     quern__links_set_sides(links, source_node->target, source_node->previous, source_node->next,
                            source_node->next, source_node->previous);

@@ -146,17 +146,17 @@ static quern_result reserve_rows(quern__storage *storage)
     return result;
 }
 
-/* Writes the target into the row of the source. If the row had another target before, the write is reported to
- * listeners. */
+/* Writes the target into the row of the source, whose record is given. If the row had another target before, the write
+ * is reported to listeners. */
 static inline void write_target(const quern__storage *storage, const quern__relation *relation,
-                                uint32_t source, quern_entity target, bool had_target)
+                                const quern__record *record, quern_entity target, bool had_target)
 {
-    const quern__record *record = quern__entities_record(&storage->entities, source);
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    if (had_target) quern__rows_before_write(archetype, record->location, 1, relation->component_index);
+    const bool is_reported = had_target && QUERN__UNLIKELY(archetype->tracks_changes);
+    if (is_reported) quern__rows_before_write(archetype, record->location, 1, relation->component_index);
     memcpy(quern__storage_value(archetype, record->location, relation->component_index), &target,
            sizeof target);
-    if (had_target) quern__rows_written(archetype, record->location, 1, relation->component_index);
+    if (is_reported) quern__rows_written(archetype, record->location, 1, relation->component_index);
 }
 
 /* Reserves and moves the rows of all entities in the log, which keeps its entries. On failure no row has moved. */
@@ -250,11 +250,12 @@ static inline void fetch_move(const quern__storage *storage, const quern__links 
 }
 
 /* Performs change_target for a source without sources of its own. Only its own row may move, so that row is reserved
- * before any change, and no log is needed. */
+ * before any change, and no log is needed. node: the links of the source. */
 static inline quern_result change_leaf_target(quern__storage *storage, quern__relation *relation,
-                                              uint32_t source, uint32_t target, uint32_t level)
+                                              quern__link_node *node, quern_entity source, uint32_t target,
+                                              uint32_t level)
 {
-    quern__record *record = quern__entities_record(&storage->entities, source);
+    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(source));
     quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     const uint32_t tier = target != QUERN__SLOT_NONE ? level + 1 : 0;
     const quern__move_plan *plan;
@@ -263,21 +264,23 @@ static inline quern_result change_leaf_target(quern__storage *storage, quern__re
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
     quern__hooks_before_leaving(storage, archetype, plan->target, record->location, 1);
-    quern__relink(storage, relation, source, target);
-    quern__links_at(&relation->links, source)->level = level;
-    quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
+    quern__relink(storage, relation, node, quern_entity_index(source), target);
+    node->level = level;
+    quern__row_move_reserved(storage, source, record, plan);
     return QUERN_OK;
 }
 
 /* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows with a changed tier. Precondition:
  * the tier of the source changes. */
-static quern_result change_target(quern__storage *storage, quern__relation *relation, uint32_t source,
+static quern_result change_target(quern__storage *storage, quern__relation *relation, quern_entity source,
                                   uint32_t target, uint32_t level)
 {
-    if (quern__links_at(&relation->links, source)->count == 0)
-        return change_leaf_target(storage, relation, source, target, level);
+    const uint32_t slot = quern_entity_index(source);
+    quern__link_node *node = quern__links_at(&relation->links, slot);
+    if (QUERN__LIKELY(node->count == 0))
+        return change_leaf_target(storage, relation, node, source, target, level);
     quern__leaving_begin(storage);
-    return quern__relate_rows(storage, quern__link_log_set_target(storage, relation, source, target, NULL));
+    return quern__relate_rows(storage, quern__link_log_set_target(storage, relation, slot, target, NULL));
 }
 
 /* --------------------------------------------------------------------------------------------- edges */
@@ -400,24 +403,24 @@ static quern_result relate_plain(quern__storage *storage, quern__relation *relat
             !quern__links_reserve(&relation->links, &storage->allocator, t))
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
     }
-    const quern__link_node *link = quern__links_at(links, s);
+    quern__link_node *link = quern__links_at(links, s);
+    const quern__link_node *target_link = quern__links_at(links, t);
+    const quern__record *record = quern__entities_record(&storage->entities, s);
     if (link->target == t) return QUERN_OK;
-    const uint32_t level = quern__relation_source_level(relation, t);
+    const uint32_t level = quern__relation_source_level_of(relation, target_link);
     const bool had_target = link->target != QUERN__SLOT_NONE, moves = !had_target || link->level != level;
-    if (moves)
-        fetch_move(storage, links, link, quern__links_at(links, t),
-                   quern__entities_record(&storage->entities, s));
+    if (moves) fetch_move(storage, links, link, target_link, record);
     quern_result result = check_pair(storage, relation, source, target);
     if (result != QUERN_OK) return result;
     if (moves) {
-        result = change_target(storage, relation, s, t, level);
+        result = change_target(storage, relation, source, t, level);
         if (result != QUERN_OK) return result;
     } else {
         /* no row moves, so nothing can fail and no log is needed */
-        quern__relink(storage, relation, s, t);
+        quern__relink(storage, relation, link, s, t);
         quern__storage_note_written(storage, relation->component_index);
     }
-    write_target(storage, relation, s, target, had_target);
+    write_target(storage, relation, record, target, had_target);
     return QUERN_OK;
 }
 
@@ -482,7 +485,7 @@ quern_result quern__unrelate(quern__storage *storage, quern__relation *relation,
 {
     const quern_result result = naming_check(storage, relation, source, QUERN__SLOT_NONE);
     if (result != QUERN_OK) return result;
-    return change_target(storage, relation, quern_entity_index(source), QUERN__SLOT_NONE, 0);
+    return change_target(storage, relation, source, QUERN__SLOT_NONE, 0);
 }
 
 /* -------------------------------------------------------------------------------------------- many */

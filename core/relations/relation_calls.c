@@ -94,9 +94,9 @@ static quern_result check_ids(const quern_world *world, quern_entity entity, que
                               quern__relation **out_relation)
 {
     const quern_result result = quern__relation_check(&world->storage, relation, out_relation);
-    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
-        return quern__entities_check(&world->storage.entities, entity);
-    return result;
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
+    if (QUERN__LIKELY(quern__entities_find(&world->storage.entities, entity) != NULL)) return QUERN_OK;
+    return quern__entities_check(&world->storage.entities, entity);
 }
 
 /* Checks that the world is unlocked and the entity alive, and finds the relation. */
@@ -131,16 +131,31 @@ static quern_result fail_without_target(const quern__storage *storage, const que
                        quern__relation_name(storage, relation));
 }
 
-quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
-                                 quern_entity target, const char *function)
+/* Fails with the first reason that refuses a call of quern__world_relate. Precondition: there is one. */
+static QUERN__SLOW_PATH quern_result fail_relate(const quern_world *world, quern_entity source,
+                                                 quern_relation relation, quern_entity target,
+                                                 const char *function)
 {
     quern__relation *known;
     quern_result result = check(world, source, relation, function, &known);
     if (result != QUERN_OK) return result;
     result = check_alive(world, target, "the target");
-    if (result == QUERN_OK && quern_entity_equal(source, target)) result = fail_self(source);
-    if (result == QUERN_OK) result = quern__relate(&world->storage, known, source, target);
-    if (result == QUERN_OK) quern__hooks_after(&world->storage);
+    return quern__in_call(result == QUERN_OK ? fail_self(source) : result, function);
+}
+
+quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
+                                 quern_entity target, const char *function)
+{
+    if (QUERN__UNLIKELY(world == NULL || world->locked))
+        return fail_relate(world, source, relation, target, function);
+    quern__storage *storage = &world->storage;
+    quern__relation *known = quern__relation_of(storage, relation);
+    if (QUERN__UNLIKELY(known == NULL || quern__entities_find(&storage->entities, source) == NULL ||
+                        quern__entities_find(&storage->entities, target) == NULL ||
+                        quern_entity_equal(source, target)))
+        return fail_relate(world, source, relation, target, function);
+    const quern_result result = quern__relate(storage, known, source, target);
+    if (QUERN__LIKELY(result == QUERN_OK)) quern__hooks_after(storage);
     return quern__in_call(result, function);
 }
 

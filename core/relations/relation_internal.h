@@ -312,12 +312,19 @@ static inline uint32_t quern__relation_tag(const quern__relation *relation, uint
 /* Returns the level of the entities of an archetype; 0 if the relation has no levels. */
 uint32_t quern__relation_level(const quern__relation *relation, const quern__archetype *archetype);
 
-/* Returns the level of the sources of a target. */
-static inline uint32_t quern__relation_source_level(const quern__relation *relation, uint32_t target_slot)
+/* Returns the level of the sources of a target. node: the links of the target. */
+static inline uint32_t quern__relation_source_level_of(const quern__relation *relation,
+                                                       const quern__link_node *node)
 {
     if (!relation->has_levels) return 0;
-    const uint32_t level = quern__links_level(&relation->links, target_slot);
-    return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
+    return node->level < QUERN_MAX_RELATION_LEVEL ? node->level + 1 : QUERN_MAX_RELATION_LEVEL;
+}
+
+/* Returns the level of the sources of a target, which need not have a page of links. */
+static inline uint32_t quern__relation_source_level(const quern__relation *relation, uint32_t target_slot)
+{
+    const quern__link_node *node = quern__links_find(&relation->links, target_slot);
+    return quern__relation_source_level_of(relation, node != NULL ? node : &quern__empty_link_node);
 }
 
 /* Returns the tier of an entity: 0 if it has no target, otherwise its level + 1. The tier determines which
@@ -378,7 +385,7 @@ static inline bool quern__relations_has_links(const quern__relations *relations,
 static inline bool quern__would_be_cycle(const quern__relation *relation, uint32_t source, uint32_t target)
 {
     const quern__links *links = &relation->links;
-    return relation->has_levels && quern__links_at(links, source)->count > 0 &&
+    return quern__links_at(links, source)->count > 0 && relation->has_levels &&
            quern__links_is_at_or_above(links, source, target);
 }
 
@@ -568,17 +575,17 @@ static inline void quern__naming_update_parent(quern__storage *storage, const qu
     quern__names_move(storage->names, source, target);
 }
 
-/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source where
- * quern__links_insert_position says, and moves its name to the new parent if the relation is the hierarchy. The
- * source's level does not change. */
-QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                        uint32_t target)
+/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source where quern__links_insert does, and
+ * moves its name to the new parent if the relation is the hierarchy. node: the links of the source, whose level does not
+ * change. */
+QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation *relation,
+                                        quern__link_node *node, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
-    if (quern__links_at(links, source)->target != QUERN__SLOT_NONE) quern__links_unlink(links, source);
+    if (node->target != QUERN__SLOT_NONE) quern__links_unlink(links, source);
     if (target != QUERN__SLOT_NONE)
-        quern__links_link(links, source, target,
-                          quern__links_insert_position(links, target, relation->is_ordered));
+        quern__links_insert(links, relation->is_ordered, node, source, quern__links_at(links, target),
+                            target);
     quern__naming_update_parent(storage, relation, source, target);
 }
 
@@ -637,13 +644,16 @@ QUERN__ALWAYS_INLINE quern_result quern__link_log_set_target(quern__storage *sto
                                                              quern__relation *relation, uint32_t source,
                                                              uint32_t target, const quern__cascade *ending)
 {
-    const uint32_t level = target != QUERN__SLOT_NONE ? quern__relation_source_level(relation, target) : 0;
+    const uint32_t level =
+        target != QUERN__SLOT_NONE
+            ? quern__relation_source_level_of(relation, quern__links_at(&relation->links, target))
+            : 0;
     quern__link_node *node = quern__links_at(&relation->links, source);
     const uint32_t old_tier = quern__link_tier(node), old_level = node->level;
     const uint32_t first = storage->relations->log.changes.count;
     quern__link_change *entry = quern__link_log_add(storage, relation, source, node);
     if (QUERN__UNLIKELY(entry == NULL)) return quern__link_log_fail(storage);
-    quern__relink(storage, relation, source, target);
+    quern__relink(storage, relation, node, source, target);
     node->level = level;
     const uint32_t tier = quern__link_tier(node);
     entry->row_tier = tier != old_tier ? tier : QUERN__ROW_STAYS;

@@ -136,12 +136,14 @@ static quern_entity *handles_at(const quern__archetype *archetype, uintptr_t loc
     return quern__row_handle(archetype, quern__archetype_row(archetype, location));
 }
 
-static void point_record(const quern__storage *storage, quern_entity entity,
-                         const quern__archetype *archetype, uintptr_t location)
+/* Points the record of an entity at its row. Loops over many rows keep pages (of the records), number (of the archetype) and
+ * the entity in registers. A compiler would load all of them again, since the stores could change them. */
+static inline void point_record(quern__record *const *pages, uint32_t number, quern_entity entity,
+                                uintptr_t location)
 {
-    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    quern__record *record = quern__entities_record_in(pages, quern_entity_index(entity));
     record->location = location;
-    record->archetype_number = archetype->number;
+    record->archetype_number = number;
 }
 
 /* Writes handles to rows and the rows' locations to the records of these entities. */
@@ -149,9 +151,12 @@ static void place_entities(const quern__storage *storage, const quern__archetype
                            const quern_entity *handles, uint32_t count)
 {
     quern_entity *target = handles_at(archetype, to);
+    quern__record *const *pages = storage->entities.pages.items;
+    const uint32_t number = archetype->number;
     for (uint32_t i = 0; i < count; i++) {
-        target[i] = handles[i];
-        point_record(storage, handles[i], archetype, to + i);
+        const quern_entity entity = handles[i];
+        target[i] = entity;
+        point_record(pages, number, entity, to + i);
     }
 }
 
@@ -234,9 +239,12 @@ static void gather_chunk(const quern__storage *storage, const quern__archetype *
     const quern_entity *handles = quern__row_handle(archetype, from);
     quern_entity *gathered = (quern_entity *)(void *)value_at(
         to, (uint32_t)archetype->entities_offset_bytes << shift, (uint32_t)sizeof(quern_entity));
+    quern__record *const *pages = storage->entities.pages.items;
+    const uint32_t number = archetype->number;
     for (uint32_t i = 0; i < count; i++) {
-        gathered[i] = handles[i];
-        point_record(storage, handles[i], archetype, quern__row_location(to) + i);
+        const quern_entity entity = handles[i];
+        gathered[i] = entity;
+        point_record(pages, number, entity, quern__row_location(to) + i);
     }
     quern__count_move(archetype, quern__row_location(from));
 }
@@ -374,9 +382,12 @@ void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__a
 {
     quern_entity *target = handles_at(archetype, first);
     const quern_entity *handles = pattern->handles;
+    quern__record *const *pages = storage->entities.pages.items;
+    const uint32_t number = archetype->number;
     for (uint32_t i = 0, at = pattern->phase; i < count; i++) {
-        target[i] = handles[pattern->picks[at]];
-        point_record(storage, target[i], archetype, first + i);
+        const quern_entity entity = handles[pattern->picks[at]];
+        target[i] = entity;
+        point_record(pages, number, entity, first + i);
         if (++at < pattern->width) continue;
         at = 0;
         handles += pattern->stride;
@@ -387,9 +398,11 @@ void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__a
 void quern__rows_arrive_scattered(const quern__storage *storage, const quern__archetype *archetype,
                                   const uintptr_t *rows, const quern_entity *handles, uint32_t count)
 {
+    quern__record *const *pages = storage->entities.pages.items;
+    const uint32_t number = archetype->number;
     for (uint32_t i = 0; i < count; i++) {
         *handles_at(archetype, rows[i]) = handles[i];
-        point_record(storage, handles[i], archetype, rows[i]);
+        point_record(pages, number, handles[i], rows[i]);
         quern__on_arrive(archetype, rows[i], 1);
     }
 }
@@ -400,7 +413,7 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
     quern_entity *handles = handles_at(archetype, first);
     for (uint32_t i = 0; i < count; i++) {
         handles[i] = quern__entities_allocate(&storage->entities);
-        point_record(storage, handles[i], archetype, first + i);
+        point_record(storage->entities.pages.items, archetype->number, handles[i], first + i);
     }
     quern__on_arrive(archetype, first, count);
 }
@@ -524,9 +537,12 @@ void quern__rows_move_picked(const quern__storage *storage, const quern__move_pl
                     step->size_bytes);
     const quern_entity *handles = quern__archetype_entities(plan->source, chunk);
     quern_entity *moved = handles_at(plan->target, to);
+    quern__record *const *pages = storage->entities.pages.items;
+    const uint32_t number = plan->target->number;
     for (uint32_t i = 0; i < count; i++) {
-        moved[i] = handles[rows[i]];
-        point_record(storage, moved[i], plan->target, to + i);
+        const quern_entity entity = handles[rows[i]];
+        moved[i] = entity;
+        point_record(pages, number, entity, to + i);
     }
 }
 

@@ -15,11 +15,12 @@ void quern__lists_copy(void *targets, const void *sources, uint32_t count, void 
 {
     const quern__list_slots *slots = user_data;
     memcpy(targets, sources, (size_t)slots->value_bytes * count);
-    const char *value = sources;
+    char *value = targets;
     for (uint32_t i = 0; i < count; i++, value += slots->value_bytes)
         for (uint32_t k = 0; k < slots->count; k++) {
-            const quern_list list = load_list(value + slots->offsets[k]);
-            quern__list_retain(&list);
+            quern_list list = load_list(value + slots->offsets[k]);
+            quern__list_share(&list);
+            memcpy(value + slots->offsets[k], &list, sizeof list);
         }
 }
 

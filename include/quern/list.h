@@ -55,7 +55,7 @@ typedef struct quern_list {
         uint64_t quern__bits; /**< The member is as large on all platforms. */
     };
     uint32_t count;       /**< Number of elements. Only the calls below change it. */
-    uint32_t quern__zero; /**< Always 0. */
+    uint32_t quern__room; /**< How far quern_list_push may append in place. */
 } quern_list;
 
 /** A text of any length, in UTF-8. Zero bytes are an empty text. */

@@ -124,6 +124,52 @@ Test(list_calls, a_copy_needs_no_memory_and_changes_alone)
     quern_list_free(&other.list);
 }
 
+Test(list_calls, one_of_the_lists_that_share_elements_appends_in_place)
+{
+    int_list list = list_of(3), copy = {{{0}, 0, 0}}, again = {{{0}, 0, 0}};
+    must(QUERN_LIST_RESERVE(&list, 10));
+    must(QUERN_LIST_PUSH(&list, int, 3));
+    quern_list_copy(&copy.list, &list.list);
+    const uint64_t calls = failing_allocator_call_count(memory);
+    must(QUERN_LIST_PUSH(&list, int, 10));
+    cr_assert_eq(failing_allocator_call_count(memory), calls);
+    cr_assert_eq(list.items, copy.items);
+    must(QUERN_LIST_PUSH(&copy, int, 20)); /* needs elements of its own */
+    assert_ints(&list, 0, 1, 2, 3, 10);
+    assert_ints(&copy, 0, 1, 2, 3, 20);
+    quern_list_copy(&copy.list, &list.list);
+    must(QUERN_LIST_PUSH(&list, int, 11));
+    quern_list_copy(&again.list, &copy.list);
+    must(QUERN_LIST_POP(&list, NULL));
+    must(QUERN_LIST_PUSH(&list, int, 12));
+    quern_list_free(&list.list);
+    must(QUERN_LIST_PUSH(&again, int, 30));
+    must(QUERN_LIST_PUSH(&copy, int, 31)); /* has the elements alone now, and appends in place */
+    assert_ints(&again, 0, 1, 2, 3, 10, 30);
+    assert_ints(&copy, 0, 1, 2, 3, 10, 31);
+    quern_list_free(&copy.list);
+    quern_list_free(&again.list);
+}
+
+Test(list_calls, long_lists_and_large_elements_are_appended_to)
+{
+    enum { COUNT = 70000, LARGE_BYTES = 70000 };
+    static char large[LARGE_BYTES];
+    int_list list = list_of(COUNT);
+    quern_list larger = {.count = 0};
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_eq(list.items[i], i);
+    for (int i = 0; i < 5; i++) {
+        memset(large, i + 1, sizeof large);
+        must(quern_list_push(&larger, LARGE_BYTES, large));
+    }
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(((const char *)larger.items)[i * LARGE_BYTES + LARGE_BYTES - 1], i + 1);
+    must_refuse(INVALID_ARGUMENT, NULL, quern_list_push(&list.list, 5, large));
+    quern_list_free(&list.list);
+    quern_list_free(&larger);
+}
+
 Test(list_calls, a_list_that_has_room_needs_no_memory)
 {
     int_list list = {{{0}, 0, 0}};

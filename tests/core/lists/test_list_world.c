@@ -409,6 +409,44 @@ Test(list_world, a_history_restores_lists)
     quern_history_destroy(history);
 }
 
+/* Appending in place must not reach the copies that a frame, a component and a command have. */
+Test(list_world, copies_of_a_list_that_is_appended_to_stay)
+{
+    quern_history *history;
+    bag it = {0};
+    must(quern_history_create(world, &(quern_history_def){.frame_count = 8}, &history));
+    must(QUERN_LIST_RESERVE(&it.scores, 20));
+    must(QUERN_LIST_PUSH(&it.scores, float, 0));
+    const quern_entity first = entity_with(&it), second = entity_with(&it);
+    bag_free(&it);
+    for (int frame = 1; frame <= 5; frame++) {
+        must(QUERN_LIST_PUSH(&bag_of(first)->scores, float, (float)frame));
+        must(QUERN_LIST_PUSH(&bag_of(second)->scores, float, (float)-frame));
+        must(quern_entity_mark_changed(world, first, bag_id));
+        must(quern_entity_mark_changed(world, second, bag_id));
+        must(quern_history_save(history, (uint64_t)frame, NULL));
+    }
+    must(quern_entity_set(world, second, bag_id, bag_of(first)));
+    must(QUERN_LIST_PUSH(&bag_of(first)->scores, float, 6));
+    must(QUERN_LIST_PUSH(&bag_of(second)->scores, float, 7));
+    cr_assert_eq(bag_of(first)->scores.items[6], 6);
+    cr_assert_eq(bag_of(second)->scores.items[6], 7);
+    for (int frame = 5; frame > 0; frame--) {
+        must(quern_history_restore(history, (uint64_t)frame, NULL));
+        must(QUERN_LIST_PUSH(&bag_of(first)->scores, float, 100));
+        must(quern_entity_mark_changed(world, first, bag_id));
+        must(quern_history_restore(history, (uint64_t)frame, NULL));
+        const bag *a = bag_of(first), *b = bag_of(second);
+        cr_assert_eq(a->scores.list.count, (uint32_t)frame + 1);
+        cr_assert_eq(b->scores.list.count, (uint32_t)frame + 1);
+        for (int i = 0; i <= frame; i++) {
+            cr_assert_eq(a->scores.items[i], (float)i);
+            cr_assert_eq(b->scores.items[i], (float)-i);
+        }
+    }
+    quern_history_destroy(history);
+}
+
 Test(list_world, a_new_definition_keeps_lists)
 {
     bag it = filled("kept");

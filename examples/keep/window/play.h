@@ -5,7 +5,7 @@
 
 /* A game that is played or watched, with its display and its sound. */
 
-#include "../game/inputs.h"
+#include "../game/saves.h"
 #include "../inspection/inspection.h"
 #include "../net/net.h"
 #include "hud.h"
@@ -23,6 +23,8 @@ typedef struct Play {
     Overlay overlay;
     Sound sound;
     SDL_Window *window;
+    char save_path[NOTICE_BYTES - 100]; /* file of the saved game; empty: there is no folder for it */
+    char message[NOTICE_BYTES];         /* text of the notice, if it is not a constant */
     Level level, lesson;
     bool is_lesson;      /* whether the lesson is played instead of the level */
     uint32_t seed;       /* of the player that plays by itself; 0: a person plays */
@@ -39,6 +41,9 @@ typedef struct Play {
 /* Begins a new game of the level: on this machine, or, with play->net, when all players are here. Ends the program with a message on failure. */
 void play_begin(Play *play);
 void play_end(Play *play);
+
+/* Replaces the game by the saved one, or shows why it cannot be loaded. Returns whether it was loaded. */
+bool play_load(Play *play);
 
 /* Runs the steps that are due after `seconds`. */
 void play_advance(Play *play, float seconds);

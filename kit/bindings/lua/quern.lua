@@ -30,13 +30,14 @@ ffi.cdef(api.cdef)
 local quern = {constants = api.constants}
 local constants = api.constants
 
--- The library is in the folder above the one of this file, in that folder, or where the system finds libraries.
+-- The library is in the folder of this file, in the folder above, among the modules in C, or where the system finds libraries.
 local function open_library()
   local folder = (package.searchpath("quern", package.path) or "./quern.lua"):match("^(.*)[/\\]") or "."
   local name = ffi.os == "Windows" and "quern_bindings.dll" or ffi.os == "OSX" and "libquern_bindings.dylib" or "libquern_bindings.so"
   local messages = {}
-  for _, place in ipairs {folder .. "/", folder .. "/../", ""} do
-    local is_loaded, library = pcall(ffi.load, place .. name)
+  local installed = package.searchpath(name:match("^[^.]*"), package.cpath)
+  for _, path in ipairs {folder .. "/" .. name, folder .. "/../" .. name, installed or name, name} do
+    local is_loaded, library = pcall(ffi.load, path)
     if is_loaded then return library end
     messages[#messages + 1] = tostring(library)
   end

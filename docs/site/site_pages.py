@@ -5,10 +5,11 @@
 
 pages: copies all pages to build/docs_pages for MkDocs, with links for the site; sources that pages link become pages, too.
 Copies the public headers to build/docs_headers for Doxygen, with groups, links to pages, and a first page.
-index: halves the index of the site's search, from which a browser builds tables before the first search.
+index: makes the index of the site's search smaller, from which a browser builds tables before the first search.
 check: fails unless each link of the site in build/docs leads to a file and an anchor of it.
 """
 
+import collections
 import glob
 import html
 import html.parser
@@ -34,6 +35,8 @@ MOVED = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
+LOGS = ("changelog.html", "benchmarks/results.html", "benchmarks/experiments.html")  # pages that the search leaves out
+SHOWN_BYTES, MOST_SECTIONS = 220, 60  # of a text in the search's index
 STYLE = (
     "body{font:14px/1.45 sans-serif;margin:1em auto;max-width:70em;padding:0 1em}pre{overflow-x:auto;background:#f5f5f7;"
     "padding:1em}i{color:#5a6b5a}b{color:#3f51b5;font-weight:normal}u{color:#a34f00;text-decoration:none}a{color:#3f51b5}"
@@ -132,12 +135,24 @@ class Copy:
                 done.add(path)
 
 
-def without_doubles(index):
-    """Removes the texts of pages whose sections have entries of their own: MkDocs gives each text to both."""
+def smaller(index):
+    """Makes the index smaller, from which a browser builds tables before the first search: their time grows with the number of
+    words. A text becomes its beginning, which results show, and each further word once. Not in it: the pages of LOGS; texts of
+    pages whose sections have entries of their own, since MkDocs gives each text to both; and in the rest of a text, words of
+    many sections, which tell nothing apart, and words with which another one begins, since a search finds beginnings."""
+    index["docs"] = [entry for entry in index["docs"] if not entry["location"].startswith(LOGS)]
     with_sections = {entry["location"].partition("#")[0] for entry in index["docs"] if "#" in entry["location"]}
+    rests = []
     for entry in index["docs"]:
-        if entry["location"] in with_sections:
-            entry["text"] = ""
+        text = "" if entry["location"] in with_sections else entry["text"]
+        entry["text"] = text if len(text) <= SHOWN_BYTES else text[:SHOWN_BYTES].rpartition(" ")[0]
+        rest = text[len(entry["text"]):].lower()
+        rests.append(set(re.findall(r"[a-z_]\w{2,}", rest)) - set(re.findall(r"\w+", entry["text"].lower())))
+    sections = collections.Counter(word for rest in rests for word in rest)
+    for entry, rest in zip(index["docs"], rests):
+        words = sorted(word for word in rest if sections[word] <= MOST_SECTIONS)
+        words = [word for word, following in zip(words, [*words[1:], ""]) if not following.startswith(word)]
+        entry["text"] = " ".join([entry["text"], *words])
     return index
 
 
@@ -202,7 +217,7 @@ if __name__ == "__main__":
     elif sys.argv[1:] == ["index"]:
         path = os.path.join(SITE, "search/search_index.json")
         with open(path, encoding="utf-8") as file:
-            index = without_doubles(json.load(file))
+            index = smaller(json.load(file))
         with open(path, "w", encoding="utf-8") as file:
             json.dump(index, file, ensure_ascii=False, separators=(",", ":"))
     elif sys.argv[1:] == ["check"]:

@@ -98,6 +98,103 @@ function tests.any_function_of_the_headers_can_be_called(s)
   says("below", quern.call.entity_relate, s.world.handle, mother, parent, child)
 end
 
+function tests.relations(s)
+  local likes, world = s.world:relation("likes"), s.world
+  local ann, bob, eve = world:create(), world:create(), world:create()
+  world:relate(ann, likes, eve)
+  world:relate(bob, likes, eve)
+  equal(world:target(ann, likes).bits, eve.bits)
+  equal(#world:sources(eve, likes), 2)
+  equal(world:query({quern.with(likes)}):count(), 2)
+  world:unrelate(bob, likes)
+  equal(world:target(bob, likes), nil)
+  equal(world:sources(eve, likes)[1].bits, ann.bits)
+  world:relate(ann, world:parent(), eve)
+  says("quern_entity_relate: .*below", world.relate, world, eve, world:parent(), ann)
+  world:destroy(eve)
+  says("quern_entity_source_count: .*destroyed", world.sources, world, eve, likes)
+  says("quern_entity_target: .*destroyed", world.target, world, eve, likes)
+end
+
+function tests.a_relation_with_several_targets(s)
+  local owns, ann, hat, bag = s.world:relation("owns", {many = true}), s.world:create(), s.world:create(), s.world:create()
+  s.world:relate(ann, owns, hat)
+  s.world:relate(ann, owns, bag)
+  s.world:unrelate(ann, owns, hat)
+  equal(#s.world:sources(hat, owns), 0)
+  equal(#s.world:sources(bag, owns), 1)
+end
+
+function tests.systems_relate_and_spawn_by_commands(s)
+  local mother, child, parent = s.world:create(), s.world:create(s.Velocity(0, 0)), s.world:parent()
+  local prefab = s.world:prefab(s.world:create(s.Position(1, 2)))
+  s.schedule:system("adopt", {s.Velocity}, function(context, view)
+    if context:frame() == 0 then context:relate(view.entities[0], parent, mother) else context:unrelate(view.entities[0], parent) end
+    context:spawn(prefab, s.Position(5, 6))
+  end)
+  s.schedule:run(0)
+  equal(s.world:sources(mother, parent)[1].bits, child.bits)
+  s.schedule:run(0)
+  equal(s.world:target(child, parent), nil)
+  equal(s.world:query({s.Position}):count(), 3)
+end
+
+function tests.events(s)
+  local hit, tick, sum, ticks = s.world:event("Hit", "float damage;"), s.world:event("Tick"), 0, 0
+  s.schedule:system("strike", {}, function(context) context:emit(hit(1), hit(2), tick) end, {exclusive = true, emits = {hit, tick}})
+  s.schedule:system("suffer", {}, function(context)
+    for event in context:events(hit) do sum = sum + event.damage end
+    for _ in context:events(tick) do ticks = ticks + 1 end
+  end, {exclusive = true, events = {hit, tick}, after = {"strike"}})
+  s.world:emit(hit(7))
+  s.schedule:run(0)
+  s.schedule:run(0)
+  equal(sum, 13)
+  equal(ticks, 2)
+end
+
+function tests.undeclared_events(s)
+  local hit, ran = s.world:event("Hit", "float damage;"), false
+  s.schedule:system("wrong", {}, function(context)
+    says("does not declare that it emits the event 'Hit'", context.emit, context, hit(1))
+    says("does not declare that it reads the event 'Hit'", context.events, context, hit)
+    ran = true
+  end, {exclusive = true})
+  s.schedule:run(0)
+  equal(ran, true)
+  says("World:emit: give an event", s.world.emit, s.world, s.Position(1, 2))
+end
+
+function tests.prefabs(s)
+  local base, gun, parent = s.world:create(s.Position(1, 2)), s.world:create(s.Velocity(3, 4)), s.world:parent()
+  s.world:relate(gun, parent, base)
+  local tower = s.world:prefab(base)
+  local same, other = s.world:spawn(tower), s.world:spawn(tower, s.Position(5, 6))
+  equal(s.world:get(same, s.Position).x, 1)
+  equal(s.world:get(other, s.Position).y, 6)
+  equal(s.world:get(s.world:sources(other, parent)[1], s.Velocity).x, 3)
+  says("quern_prefab_spawn: .*Velocity", s.world.spawn, s.world, tower, s.Velocity(0, 0))
+  says("spawn: a value is a component", s.world.spawn, s.world, tower, 7)
+  quern.call.prefab_destroy(s.world.handle, tower)
+  says("quern_prefab_spawn: ", s.world.spawn, s.world, tower)
+end
+
+function tests.lists_that_are_too_long(s)
+  local function many(count, value)
+    local list = {}
+    for i = 1, count do list[i] = value end
+    return list
+  end
+  local function add(options) s.schedule:system("a", {s.Position}, print, options) end
+  says("phases: 33 are given, and the limit is 32", quern.schedule, s.world, many(33, "p"))
+  says("system 'a': queries: 5 are given", add, {queries = many(5, {s.Position})})
+  says("system 'a': before: 33 are given", add, {before = many(33, "b")})
+  says("system 'a': emits: 33 are given", add, {emits = many(33, s.world:event("Tick"))})
+  says("at most 32 terms", s.world.query, s.world, many(33, s.Position))
+  says("schedules: 100 are given", quern.history, s.world, many(100, s.schedule))
+  says("spawn: values of the root: 17 are given", s.world.spawn, s.world, s.world:prefab(s.world:create(s.Position(0, 0))), unpack(many(17, s.Position(0, 0))))
+end
+
 function tests.an_archive_and_a_history_are_the_same_world(s)
   s.world:create(s.Position(1, 2))
   local other = scene()

@@ -200,3 +200,107 @@ test("a closed world", () => {
   says(/the schedule is used after it was closed/, () => schedule.run(0));
   says(/has no phase 'draw'; it has update/, () => scene().schedule.add("a", [Position], () => {}, {phase: "draw"}));
 });
+
+test("relations", () => {
+  const {world} = scene(), likes = world.relation("likes"), owns = world.relation("owns", {many: true});
+  const [ann, bob, eve] = [world.create(), world.create(), world.create()];
+  world.relate(ann, likes, eve);
+  world.relate(bob, likes, eve);
+  assert.equal(world.target(ann, likes), eve);
+  assert.deepEqual(world.sources(eve, likes).sort(), [ann, bob].sort());
+  assert.equal(world.query(having(likes)).count, 2);
+  world.unrelate(bob, likes);
+  assert.equal(world.target(bob, likes), null);
+  world.relate(ann, owns, bob);
+  world.relate(ann, owns, eve);
+  world.unrelate(ann, owns, bob);
+  assert.deepEqual([world.sources(bob, owns), world.sources(eve, owns)], [[], [ann]]);
+  world.relate(ann, world.parent, eve);
+  says(/quern_entity_relate: .*below/, () => world.relate(eve, world.parent, ann));
+  world.destroy(eve);
+  says(/quern_entity_source_count: .*destroyed/, () => world.sources(eve, likes));
+  says(/quern_entity_target: .*destroyed/, () => world.target(eve, likes));
+  world.close();
+});
+
+test("systems relate and spawn by commands", () => {
+  const {world, schedule, Position, Velocity} = scene(), {parent} = world;
+  const mother = world.create(), child = world.create(Velocity), prefab = world.prefab(world.create(Position.with({x: 1})));
+  schedule.add("adopt", [Velocity], (context, view) => {
+    if (context.frame === 0) context.relate(view.entities[0], parent, mother);
+    else context.unrelate(view.entities[0], parent);
+    context.spawn(prefab, Position.with({x: 5}));
+  });
+  schedule.run(0);
+  assert.deepEqual(world.sources(mother, parent), [child]);
+  schedule.run(0);
+  assert.equal(world.target(child, parent), null);
+  assert.equal(world.query(Position).count, 3);
+  world.close();
+});
+
+test("events", () => {
+  const {world, schedule} = scene(), hit = world.event("Hit", {damage: "f32"}), tick = world.event("Tick");
+  let sum = 0, ticks = 0;
+  schedule.add("strike", [], (context) => context.emit(hit.with({damage: 1}), hit.with({damage: 2}), tick), {exclusive: true, emits: [hit, tick]});
+  schedule.add("suffer", [], (context) => {
+    for (const {damage} of context.events(hit)) sum += damage;
+    ticks += [...context.events(tick)].length;
+  }, {exclusive: true, events: [hit, tick], after: ["strike"]});
+  world.emit(hit.with({damage: 7}));
+  schedule.run(0);
+  schedule.run(0);
+  assert.deepEqual([sum, ticks], [13, 2]);
+  says(/World.emit: give an event/, () => world.emit(7));
+  world.close();
+});
+
+test("undeclared events", () => {
+  const {world, schedule} = scene(), hit = world.event("Hit", {damage: "f32"});
+  let ran = false;
+  schedule.add("wrong", [], (context) => {
+    says(/does not declare that it emits the event 'Hit'/, () => context.emit(hit));
+    says(/does not declare that it reads the event 'Hit'/, () => [...context.events(hit)]);
+    ran = true;
+  }, {exclusive: true});
+  schedule.run(0);
+  assert.equal(ran, true);
+  world.close();
+});
+
+test("prefabs", () => {
+  const {world, Position, Velocity} = scene(), base = world.create(Position.with({x: 1, y: 2})), gun = world.create(Velocity.with({x: 3}));
+  world.relate(gun, world.parent, base);
+  const tower = world.prefab(base);
+  const same = world.spawn(tower), other = world.spawn(tower, Position.with({x: 5, y: 6}));
+  assert.deepEqual([world.get(same, Position), world.get(other, Position)], [{x: 1, y: 2}, {x: 5, y: 6}]);
+  assert.equal(world.get(world.sources(other, world.parent)[0], Velocity).x, 3);
+  says(/quern_prefab_spawn: .*Velocity/, () => world.spawn(tower, Velocity.with({})));
+  says(/spawn: a value is/, () => world.spawn(tower, 7));
+  tower.close();
+  says(/quern_prefab_spawn: /, () => world.spawn(tower));
+  world.close();
+});
+
+test("lists that are too long", () => {
+  const {world, schedule, Position} = scene(), many = (count, value) => Array(count).fill(value);
+  const limit = (pattern, call) => assert.throws(call, (error) => error.result === "QUERN_ERROR_LIMIT" && pattern.test(error.message), String(pattern));
+  const add = (options) => schedule.add("a", [Position], () => {}, options);
+  limit(/Schedule: phases: 33 are given, and the limit is 32/, () => new Schedule(world, many(33, "p")));
+  limit(/system 'a': queries: 5 are given/, () => add({queries: many(5, [Position])}));
+  limit(/system 'a': before: 33 are given/, () => add({before: many(33, "b")}));
+  limit(/system 'a': emits: 33 are given/, () => add({emits: many(33, world.event("Tick"))}));
+  limit(/has 33 terms/, () => world.query(...many(33, Position)));
+  limit(/values of the root: 17 are given/, () => world.spawn(world.prefab(world.create(Position)), ...many(17, Position.with({}))));
+  world.close();
+});
+
+test("a world that is closed in its frame", () => {
+  const {world, schedule} = scene(), calls = [() => world.close(), () => schedule.close(), () => schedule.run(0)];
+  schedule.add("stops", [], () => calls.shift()(), {exclusive: true});
+  says(/World.close: a frame of the world is running/, () => schedule.run(0));
+  says(/Schedule.close: this schedule is running a frame/, () => schedule.run(0));
+  assert.throws(() => schedule.run(0), {result: "QUERN_ERROR_WORLD_LOCKED"});
+  world.create();
+  world.close();
+});

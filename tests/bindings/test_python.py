@@ -99,6 +99,142 @@ class Values(Scene):
         self.assertSays("cycle|below", quern.call.entity_relate, self.world, mother, parent, child)
 
 
+class Relations(Scene):
+    def test_a_relation_leads_to_its_target_and_back(self):
+        likes = self.world.relation("likes")
+        ann, bob, eve = (self.world.create() for _ in range(3))
+        self.world.relate(ann, likes, eve)
+        self.world.relate(bob, likes, eve)
+        self.assertEqual(self.world.target(ann, likes), eve)
+        self.assertEqual(sorted(self.world.sources(eve, likes)), [ann, bob])
+        self.assertTrue(self.world.has(ann, likes))
+        self.assertEqual(self.world.query(quern.with_(likes)).copy().tolist(), [ann, bob])
+        self.world.unrelate(bob, likes)
+        self.assertIsNone(self.world.target(bob, likes))
+        self.assertEqual(len(self.world.sources(ann, likes)), 0)
+        quern.call.entity_relate(self.world, bob, likes, ann)
+        self.assertEqual(self.world.target(bob, likes), ann)
+
+    def test_a_relation_with_several_targets(self):
+        owns = self.world.relation("owns", many=True)
+        ann, hat, bag = (self.world.create() for _ in range(3))
+        self.world.relate(ann, owns, hat)
+        self.world.relate(ann, owns, bag)
+        self.world.unrelate(ann, owns, hat)
+        self.assertEqual((self.world.sources(hat, owns).tolist(), self.world.sources(bag, owns).tolist()), ([], [ann]))
+
+    def test_systems_relate_by_commands(self):
+        mother, child, parent = self.world.create(), self.world.create(self.Position(0, 0)), self.world.parent
+
+        @self.schedule.system(self.Position)
+        def adopt(context, view):
+            if context.frame == 0:
+                context.relate(view.entities[0], parent, mother)
+            else:
+                context.unrelate(view.entities[0], parent)
+
+        self.schedule.run(0)
+        self.assertEqual(self.world.sources(mother, self.world.parent).tolist(), [child])
+        self.schedule.run(0)
+        self.assertIsNone(self.world.target(child, self.world.parent))
+
+    def test_wrong_relations(self):
+        mother, child = self.world.create(), self.world.create()
+        self.world.relate(child, self.world.parent, mother)
+        self.assertSays("quern_entity_relate: .*below", self.world.relate, mother, self.world.parent, child)
+        self.world.destroy(mother)
+        self.assertSays("quern_entity_target: .*destroyed", self.world.target, mother, self.world.parent)
+        self.assertSays("quern_entity_source_count: .*destroyed", self.world.sources, mother, self.world.parent)
+
+
+class Events(Scene):
+    def test_events_reach_the_systems_that_read_them(self):
+        hit, tick, found = self.world.event("Hit", damage="f4"), self.world.event("Tick"), []
+
+        @self.schedule.system(exclusive=True, emits=[hit, tick])
+        def strike(context):
+            context.emit(hit(1), hit(2))
+            context.emit(hit, np.array([(3,)], hit.dtype))
+            context.emit(tick)
+
+        @self.schedule.system(exclusive=True, events=[hit, tick], after="strike")
+        def suffer(context):
+            found.append((context.events(hit)["damage"].tolist(), context.events(tick)))
+
+        self.world.emit(hit(7))
+        self.schedule.run(0)
+        self.schedule.run(0)
+        self.assertEqual(sorted(sum((damage for damage, _ in found), [])), [1, 1, 2, 2, 3, 3, 7])
+        self.assertEqual(sum(ticks for _, ticks in found), 2)
+
+    def test_undeclared_events(self):
+        hit = self.world.event("Hit", damage="f4")
+
+        @self.schedule.system(exclusive=True)
+        def wrong(context):
+            self.assertSays("system 'wrong' does not declare that it emits the event 'Hit'", context.emit, hit(1))
+            self.assertSays("system 'wrong' does not declare that it reads the event 'Hit'", context.events, hit)
+            self.assertSays("give values of one event", context.emit, self.Position(1, 2))
+
+        self.schedule.run(0)
+        self.assertSays("World.emit: give values of one event", self.world.emit)
+        self.assertSays("'Hit' has the fields damage; it has no 'dammage'", lambda: hit(dammage=1))
+
+
+class Prefabs(Scene):
+    def tower(self):
+        base, gun = self.world.create(self.Position(1, 2)), self.world.create(self.Velocity(3, 4))
+        self.world.relate(gun, self.world.parent, base)
+        return self.world.prefab(base)
+
+    def test_an_instance_is_the_tree_with_other_values(self):
+        tower = self.tower()
+        same, other = self.world.spawn(tower), self.world.spawn(tower, self.Position(5, 6))
+        self.assertEqual([self.world.get(root, self.Position).tolist() for root in (same, other)], [(1, 2), (5, 6)])
+        gun, = self.world.sources(other, self.world.parent)
+        self.assertEqual(self.world.get(gun, self.Velocity).tolist(), (3, 4))
+
+    def test_many_instances_from_arrays(self):
+        roots = self.world.spawn_many(self.tower(), 100, {self.Position: np.arange(200, dtype="f4").reshape(100, 2)})
+        self.assertEqual(self.world.get(roots[9], self.Position).tolist(), (18, 19))
+        self.assertEqual(len(self.world.query(self.Velocity)), 101)
+
+    def test_systems_spawn_by_commands(self):
+        tower = self.tower()
+
+        @self.schedule.system(exclusive=True)
+        def build(context):
+            context.spawn(tower, self.Position(7, 8))
+
+        self.schedule.run(0)
+        self.assertEqual(self.world.query(self.Position).copy(self.Position)["x"].tolist(), [1, 7])
+
+    def test_wrong_prefabs(self):
+        tower = self.tower()
+        self.assertSays("quern_prefab_spawn: .*Velocity", self.world.spawn, tower, self.Velocity(0, 0))
+        self.assertSays("spawn: values of the root: 17 are given, and the limit is 16", self.world.spawn, tower, *[self.Position(0, 0)] * 17)
+        tower.close()
+        self.assertSays("quern_prefab_spawn: ", self.world.spawn, tower)
+
+
+class Limits(Scene):
+    def test_lists_that_are_too_long_are_errors_of_the_library(self):
+        add = self.schedule.system
+        for text, call in {
+            "Schedule: phases: 33 are given, and the limit is 32": lambda: quern.Schedule(self.world, ["p%d" % i for i in range(33)]),
+            "system 'a': queries: 5 are given": lambda: add(self.Position, name="a", queries=[[self.Position]] * 5)(print),
+            "system 'a': lookups: 33 are given": lambda: add(self.Position, name="a", lookups=[self.Position] * 33)(print),
+            "system 'a': before: 33 are given": lambda: add(self.Position, name="a", before=["b"] * 33)(print),
+            "system 'a' has 33 terms": lambda: add(*[self.Position] * 33, name="a")(print),
+            "History: schedules: [0-9]+ are given": lambda: quern.History(self.world, [self.schedule] * 100),
+            "World.save: schedules: 9 are given": lambda: self.world.save([self.schedule] * 9),
+            "World.load: schedules: 9 are given": lambda: self.world.load(self.world.save(), [self.schedule] * 9),
+        }.items():
+            with self.assertRaisesRegex(quern.Error, text) as found:
+                call()
+            self.assertEqual(found.exception.result, "QUERN_ERROR_LIMIT")
+
+
 class Systems(Scene):
     def test_columns_are_the_memory_of_the_world(self):
         entities = [self.world.create(self.Position(i, 0), self.Velocity(1, 2)) for i in range(100)]

@@ -29,6 +29,19 @@ check(lib._quern_entity_relate(world.handle, entity, lib._quern_world_parent(wor
 const limit: 32 = constants.QUERN_MAX_TERMS;
 console.log(limit, structs.quern_view.size);
 
+const Hit = world.event("Hit", {damage: "f32"}), likes = world.relation("likes", {many: true});
+world.emit(Hit.with({damage: 1}));
+world.relate(entity, likes, entity);
+const liked: bigint | null = world.target(entity, likes);
+const root: bigint = world.spawn(world.prefab(entity), Unit.with({health: 2}));
+new Schedule(world).add("suffer", [], (context) => {
+  for (const {damage} of context.events(Hit)) console.log(damage + 1, liked, root);
+}, {events: [Hit], exclusive: true});
+
+// @ts-expect-error: there is no such field
+Hit.with({dammage: 1});
+// @ts-expect-error: not a relation
+world.relate(entity, Unit, entity);
 // @ts-expect-error: the type of a field
 world.component("Bad", {x: "short"});
 // @ts-expect-error: there is no such field

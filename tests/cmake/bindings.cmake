@@ -14,7 +14,8 @@ function(quern_add_skipped name reason)
   set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: " LABELS optimised)
 endfunction()
 
-# quern_add_binding_tests(LANGUAGE TARGET PROGRAM TEST FLOCK ENVIRONMENT): runs the two scripts by the program.
+# quern_add_binding_tests(LANGUAGE TARGET PROGRAM TEST FLOCK ENVIRONMENT): runs the two scripts by the program, and the flock
+# once more from an installed package.
 function(quern_add_binding_tests language target program test flock environment)
   if(TARGET ${target} AND program)
     add_test(NAME bindings_${language} COMMAND ${program} ${test})
@@ -23,11 +24,16 @@ function(quern_add_binding_tests language target program test flock environment)
     set_tests_properties(flock_${language} PROPERTIES PASS_REGULAR_EXPRESSION ${quern_flock_hash})
     quern_label_optimised(bindings_${language} ${target})
     quern_label_optimised(flock_${language} ${target})
+    add_test(NAME package_${language} COMMAND ${quern_binding_tests}/test_package.sh ${language} ${QUERN_PYTHON}
+                                              ${quern_bindings_folder} ${flock} ${program})
+    set_tests_properties(package_${language} PROPERTIES PASS_REGULAR_EXPRESSION ${quern_flock_hash} TIMEOUT 600)
+    quern_label_optimised(package_${language} ${target})
     add_custom_target(quern_tested_${language} ALL)
     add_dependencies(quern_tested_${language} ${target})
   else()
     quern_add_skipped(bindings_${language} "the language is not installed")
     quern_add_skipped(flock_${language} "the language is not installed")
+    quern_add_skipped(package_${language} "the language is not installed")
   endif()
 endfunction()
 
@@ -53,7 +59,7 @@ if(EMSCRIPTEN)
       quern_add_skipped(types_npm "there is no compiler of TypeScript")
     endif()
     add_dependencies(quern_platform_tests quern_npm)
-    set_property(TEST bindings_npm flock_npm types_npm APPEND PROPERTY LABELS platform)
+    set_property(TEST bindings_npm flock_npm package_npm types_npm APPEND PROPERTY LABELS platform)
   endif()
 elseif(NOT QUERN_SANITIZE AND NOT WIN32 AND NOT CMAKE_CROSSCOMPILING)
   # Without sanitizers: their runtimes must be the first library of a process, which is that of the language.

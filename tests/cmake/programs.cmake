@@ -94,6 +94,18 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   quern_add_program_test(keep_files keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_files.sh
                          $<TARGET_FILE:keep_headless>)
 endif()
+if(TARGET keep AND NOT QUERN_SANITIZE)
+  quern_add_program_test(keep_window keep ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_window.sh
+                         $<TARGET_FILE:keep_headless> $<TARGET_FILE:keep>)
+endif()
+if(TARGET keep_game AND TARGET quern_test_support AND UNIX)
+  set(quern_test_libraries_examples keep_game)
+  quern_add_test(test_keep_saves examples/test_keep_saves.c)
+  if(TARGET test_keep_saves)
+    target_compile_definitions(
+      test_keep_saves PRIVATE KEEP_SMALL_LEVEL="${CMAKE_CURRENT_SOURCE_DIR}/examples/keep/small.json")
+  endif()
+endif()
 foreach(transport enet udp)
   if((transport STREQUAL "enet" AND KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY) OR (transport STREQUAL "udp" AND UNIX))
     if(NOT QUERN_SANITIZE STREQUAL "thread")

@@ -36,6 +36,15 @@ for threads in 2 3 8; do
 done
 play "$@" --threads 2 --rewind | grep -q '^rewound to step [0-9]* and ran again: the same result$' ||
     { echo "time does not run back"; exit 1; }
+# A game that was saved in the middle and loaded ends like the one that went on, and keeps its actions in the file.
+for threads in 1 2 3 8; do
+    play "$@" --threads "$threads" --frames 130 --save "$folder/saved" >/dev/null
+    hash=$(play "$@" --threads "$threads" --load "$folder/saved" | of_last_line hash)
+    [ "$hash" = "$expected" ] || { echo "loaded, with $threads threads: $hash, not $expected"; exit 1; }
+    [ "$threads" = 1 ] && mv "$folder/saved" "$folder/saved_by_one"
+    [ "$threads" = 1 ] || cmp "$folder/saved" "$folder/saved_by_one"
+done
+grep -a -q '^120 build gun 11 5$' "$folder/saved" || { echo "the saved game has no actions"; exit 1; }
 score=$(of_last_line score <"$folder/one")
 [ "$score" -gt 500 ] || { echo "the recorded game has a score of $score"; cat "$folder/one"; exit 1; }
 

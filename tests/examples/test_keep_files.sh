@@ -77,6 +77,47 @@ bad_input '2s/9 11/9 9/' \
     'step 0: cannot build at 9 9: that is too near to a road; was it recorded in this level' "$@"
 bad_input '6s/11 5/13 5/' 'step 90: cannot sell at 13 5: there is no tower to sell' "$@"
 
+# Saved games. What cannot be written leaves the older file as it is.
+small="--level $here/small.json --input $here/small.txt --threads 1"
+saved=$folder/game.keep
+# shellcheck disable=SC2086
+"$@" $small --frames 100 --save "$saved" >/dev/null
+cp "$saved" "$folder/older"
+
+# bad_save EXPRESSION MESSAGE COMMAND...: the saved game, changed by sed.
+bad_save()
+{
+    LC_ALL=C sed "$1" "$folder/older" >"$folder/bad.keep"
+    message=$2
+    shift 2
+    # shellcheck disable=SC2086
+    refused "$message" "$@" $small --load "$folder/bad.keep"
+}
+
+# shellcheck disable=SC2086
+{
+    refused 'none.keep: there is no saved game' "$@" $small --load "$folder/none.keep"
+    refused "$folder: is not a saved game of Keep" "$@" $small --load "$folder"
+    refused "was saved in the level 'A small one', which is another one than 'The Ford'" "$@" --load "$saved"
+    refused 'no/game.keep: cannot be written: No such file or directory; nothing was saved' \
+        "$@" $small --frames 10 --save "$folder/no/game.keep"
+    refused "$folder: cannot be written: " "$@" $small --frames 10 --save "$folder"
+    refused 'game.keep: cannot be written: File too large; nothing was saved, and an older' \
+        sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh "$@" $small --frames 10 --save "$saved"
+    head -c 20000 "$folder/older" >"$folder/short.keep"
+    refused 'short.keep: quern_world_load: the archive is truncated' "$@" $small --load "$folder/short.keep"
+    head -c 70 "$folder/older" >"$folder/short.keep"
+    refused "short.keep: line [0-9]* is " "$@" $small --load "$folder/short.keep"
+}
+cmp "$saved" "$folder/older"
+[ ! -e "$saved.part" ] || { echo "a part of a file remains"; exit 1; }
+bad_save '1s/keep/king/' 'bad.keep: is not a saved game of Keep' "$@"
+bad_save '1s/save 1/save 7/' 'it has format 7, and this one reads format 1' "$@"
+bad_save '1s/1 .*/1/' 'bad.keep: line 1 does not name the level' "$@"
+bad_save '2s/build/bild/' 'bad.keep: line 2 is none of ' "$@"
+bad_save 's/^100 end$/101 end/' "cannot go on with a value of 'Keep': the file was not written by this game" "$@"
+bad_save 's/enemies/anemone/' 'bad.keep: quern_world_load: ' "$@"
+
 refused '--threads takes a whole number' "$@" --threads many
 refused "unexpected argument 'more'" "$@" more
 refused "lists the options; did you mean 'threads'?" "$@" --thraeds 2

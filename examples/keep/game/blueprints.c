@@ -163,20 +163,35 @@ static void make_enemies(Game *game)
     check(quern_entity_set_enabled(game->world, folder, false));
 }
 
-void blueprints_capture(Game *game)
+/* Captures the tree with a name in a folder, which must have a component. */
+static bool capture(Game *game, const char *folder, const char *name, quern_component needed,
+                    quern_prefab *out_prefab, char *message, size_t bytes)
 {
-    char path[64];
-    check(quern_entity_set_enabled(game->world, quern_entity_find(game->world, "towers"), true));
-    check(quern_entity_set_enabled(game->world, quern_entity_find(game->world, "enemies"), true));
-    for (uint32_t kind = 0; kind < TOWER_KINDS; kind++) {
-        snprintf(path, sizeof path, "towers/%s", tower_rules[kind].name);
-        check(quern_prefab_capture(game->world, quern_entity_find(game->world, path), &game->towers[kind]));
-    }
-    for (uint32_t kind = 0; kind < ENEMY_KINDS; kind++) {
-        snprintf(path, sizeof path, "enemies/%s", enemy_rules[kind].name);
-        check(
-            quern_prefab_capture(game->world, quern_entity_find(game->world, path), &game->enemies[kind]));
-    }
+    const quern_entity parent = quern_entity_find(game->world, folder);
+    const quern_entity tree =
+        quern_entity_is_null(parent) ? parent : quern_entity_find_child(game->world, parent, name);
+    if (quern_entity_is_null(tree) || !quern_entity_has(game->world, tree, needed))
+        snprintf(message, bytes, "the world has no blueprint '%s/%s'", folder, name);
+    else if (quern_entity_set_enabled(game->world, parent, true) != QUERN_OK ||
+             quern_prefab_capture(game->world, tree, out_prefab) != QUERN_OK)
+        snprintf(message, bytes, "the blueprint '%s/%s' cannot be used: %s", folder, name,
+                 quern_error_message());
+    else
+        return true;
+    return false;
+}
+
+bool blueprints_capture(Game *game, char *message, size_t message_bytes)
+{
+    for (uint32_t kind = 0; kind < TOWER_KINDS; kind++)
+        if (!capture(game, "towers", tower_rules[kind].name, game->types.local, &game->towers[kind],
+                     message, message_bytes))
+            return false;
+    for (uint32_t kind = 0; kind < ENEMY_KINDS; kind++)
+        if (!capture(game, "enemies", enemy_rules[kind].name, game->types.enemy, &game->enemies[kind],
+                     message, message_bytes))
+            return false;
+    return true;
 }
 
 void blueprints_make(Game *game)

@@ -159,7 +159,7 @@ static void init_state(Game *game)
                    .rest_seconds = game->level.rest_seconds};
 }
 
-void game_create_to_join(Game *game, const Level *level, uint32_t player_count)
+void game_create_to_load(Game *game, const Level *level, uint32_t player_count)
 {
     *game = (Game){.level = *level, .player_count = player_count, .trace = game->trace};
     check(quern_world_create(NULL, &game->world));
@@ -171,12 +171,9 @@ void game_create_to_join(Game *game, const Level *level, uint32_t player_count)
     create_schedule(game);
 }
 
-void game_finish_joining(Game *game)
+bool game_finish_loading(Game *game, char *message, size_t message_bytes)
 {
-    char message[256];
-    blueprints_capture(game);
-    /* the machine that has sent the world has checked the names */
-    (void)resolve_waves(game, message, sizeof message);
+    return blueprints_capture(game, message, message_bytes) && resolve_waves(game, message, message_bytes);
 }
 
 bool game_create(Game *game, const Level *level, char *message, size_t message_bytes)
@@ -187,7 +184,7 @@ bool game_create(Game *game, const Level *level, char *message, size_t message_b
 bool game_create_shared(Game *game, const Level *level, uint32_t player_count, char *message,
                         size_t message_bytes)
 {
-    game_create_to_join(game, level, player_count);
+    game_create_to_load(game, level, player_count);
     name_roads(game);
     blueprints_make(game);
     init_state(game);

@@ -43,10 +43,11 @@ bool game_create(Game *game, const Level *level, char *message, size_t message_b
 bool game_create_shared(Game *game, const Level *level, uint32_t player_count, char *message,
                         size_t message_bytes);
 
-/* Creates the types and systems of such a game, without entities: for a machine that gets the world from another one.
- * Call game_finish_joining when the world was loaded. It changes the world; restore the world after it. */
-void game_create_to_join(Game *game, const Level *level, uint32_t player_count);
-void game_finish_joining(Game *game);
+/* Creates the types and systems of a game, without entities: for a saved game, and for a machine that gets the world from
+ * another one. Call game_finish_loading when the world was loaded. It changes the world; restore the world after it. It
+ * returns false if the world lacks what the level needs, with the fault in message. */
+void game_create_to_load(Game *game, const Level *level, uint32_t player_count);
+bool game_finish_loading(Game *game, char *message, size_t message_bytes);
 
 void game_destroy(Game *game);
 

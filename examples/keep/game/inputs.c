@@ -74,6 +74,11 @@ static bool parse_action(const char *word, const char *rest, Action *action)
            strspn(rest + end, " \t\r\n") == strlen(rest + end);
 }
 
+static bool is_blank(const char *line)
+{
+    return line[strspn(line, " \t\r\n")] == '\0' || line[0] == '#';
+}
+
 /* Reads a line. Returns its fault, or NULL. */
 static const char *read_line(Inputs *inputs, const char *line, bool *has_end)
 {
@@ -81,8 +86,7 @@ static const char *read_line(Inputs *inputs, const char *line, bool *has_end)
     char word[WORD_BYTES];
     int end = 0;
     Action action = {.kind = ACTION_WAVE};
-    if (line[strspn(line, " \t\r\n")] == '\0' || line[0] == '#') return NULL;
-    if (*has_end) return "comes after the end";
+    if (is_blank(line)) return NULL;
     if (line[0] == '-' || sscanf(line, "%" SCNu64 " %15s%n", &step, word, &end) != 2 || step > step_max)
         return "has no step and word";
     if (step < inputs->end) return "goes back in time";
@@ -95,12 +99,13 @@ static const char *read_line(Inputs *inputs, const char *line, bool *has_end)
     return NULL;
 }
 
-static const char *read_lines(Inputs *inputs, FILE *file, uint32_t *out_number)
+const char *inputs_read(Inputs *inputs, FILE *file, uint32_t *out_number)
 {
     char line[LINE_BYTES];
     const char *wrong = NULL;
     bool has_end = false;
-    for (*out_number = 0; wrong == NULL && fgets(line, sizeof line, file) != NULL;) {
+    *inputs = (Inputs){.list = NULL};
+    for (*out_number = 0; wrong == NULL && !has_end && fgets(line, sizeof line, file) != NULL;) {
         ++*out_number;
         const bool is_whole = strchr(line, '\n') != NULL || feof(file);
         wrong = is_whole ? read_line(inputs, line, &has_end) : "is too long";
@@ -108,6 +113,17 @@ static const char *read_lines(Inputs *inputs, FILE *file, uint32_t *out_number)
     if (wrong == NULL && ferror(file)) wrong = "cannot be reached: the file cannot be read";
     if (wrong == NULL && !has_end) wrong = "is the last one, but no 'end': the file is not complete";
     return wrong;
+}
+
+/* Returns the fault of the first line after the end that is not blank, or NULL. */
+static const char *read_rest(FILE *file, uint32_t *number)
+{
+    char line[LINE_BYTES];
+    while (fgets(line, sizeof line, file) != NULL) {
+        ++*number;
+        if (!is_blank(line)) return "comes after the end";
+    }
+    return NULL;
 }
 
 bool inputs_load(Inputs *inputs, const char *path, char *message, size_t message_bytes)
@@ -119,7 +135,8 @@ bool inputs_load(Inputs *inputs, const char *path, char *message, size_t message
         snprintf(message, message_bytes, "%s: cannot be opened: %s", path, strerror(errno));
         return false;
     }
-    const char *wrong = read_lines(inputs, file, &number);
+    const char *wrong = inputs_read(inputs, file, &number);
+    if (wrong == NULL) wrong = read_rest(file, &number);
     if (wrong != NULL) {
         snprintf(message, message_bytes, "%s: line %" PRIu32 " %s", path, number, wrong);
         inputs_free(inputs);
@@ -139,13 +156,18 @@ static void write_input(const Input *input, FILE *file)
     fprintf(file, "\n");
 }
 
+void inputs_write(const Inputs *inputs, FILE *file)
+{
+    for (uint32_t i = 0; i < inputs->count; i++)
+        write_input(&inputs->list[i], file);
+    fprintf(file, "%" PRIu64 " end\n", inputs->end);
+}
+
 bool inputs_save(const Inputs *inputs, const char *path, char *message, size_t message_bytes)
 {
     FILE *file = fopen(path, "wb");
     if (file != NULL) {
-        for (uint32_t i = 0; i < inputs->count; i++)
-            write_input(&inputs->list[i], file);
-        fprintf(file, "%" PRIu64 " end\n", inputs->end);
+        inputs_write(inputs, file);
         const bool is_whole = !ferror(file);
         if ((fclose(file) == 0) && is_whole) return true;
     }

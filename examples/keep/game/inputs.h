@@ -16,6 +16,8 @@
 
 #include "game.h"
 
+#include <stdio.h>
+
 typedef struct Input {
     uint64_t step;
     Action action;
@@ -29,6 +31,13 @@ typedef struct Inputs {
 
 /* Reads a file. Returns false on failure, with the line and its fault in message. */
 bool inputs_load(Inputs *inputs, const char *path, char *message, size_t message_bytes);
+
+/* Reads lines up to the line with "end", from a file that has them among other things. Returns the fault of the last line
+ * that was read, whose number among them *out_number is; NULL if there is none. The caller frees the inputs in both cases. */
+const char *inputs_read(Inputs *inputs, FILE *file, uint32_t *out_number);
+
+/* Writes lines to a file, the last one with "end". */
+void inputs_write(const Inputs *inputs, FILE *file);
 
 /* Writes a file. Returns false on failure, with a message. */
 bool inputs_save(const Inputs *inputs, const char *path, char *message, size_t message_bytes);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <quern/kit/random.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,15 @@ static void read_level(Reader *reader, Level *level, const cJSON *root)
         read_hint(reader, level, cJSON_GetArrayItem(hints, (int)i), i);
 }
 
+static uint64_t hash_level(const Level *level)
+{
+    const unsigned char *bytes = (const unsigned char *)level;
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof *level; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001B3u;
+    return quern_random_mix(hash);
+}
+
 /* -------------------------------------------------------------------------------------------- file */
 
 /* Returns the contents of the file with a final 0; NULL if it cannot be read. The caller frees them. */
@@ -221,5 +231,6 @@ bool level_load(Level *level, const char *path, char *message, size_t message_by
         cJSON_Delete(root);
     }
     free(text);
+    level->hash = hash_level(level);
     return !reader.failed;
 }

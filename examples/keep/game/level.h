@@ -49,6 +49,7 @@ typedef struct LevelTower {
 } LevelTower;
 
 typedef struct Level {
+    uint64_t hash; /* of all other members, before names were looked up */
     char title[LEVEL_NAME_BYTES];
     float width, height;
     uint32_t gold, lives;

@@ -28,7 +28,8 @@ void blueprints_make(Game *game);
 /* Creates the fireflies of the level. */
 void fireflies_make(Game *game);
 
-/* Captures prefabs of blueprints that were loaded. Changes the world. */
-void blueprints_capture(Game *game);
+/* Captures prefabs of blueprints that were loaded. Changes the world. Returns false, with the fault in message, if a
+ * blueprint is missing or lacks what the game sets in its instances. */
+bool blueprints_capture(Game *game, char *message, size_t message_bytes);
 
 #endif

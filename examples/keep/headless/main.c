@@ -6,7 +6,7 @@
 
 #include "../../options.h"
 #include "../game/check.h"
-#include "../game/inputs.h"
+#include "../game/saves.h"
 #include "inspected.h"
 #include "together.h"
 
@@ -25,6 +25,8 @@ static const char usage[] =
     "  --level FILE    the level (default: levels/ford.json)\n"
     "  --input FILE    the recorded game (default: levels/ford.txt)\n"
     "  --frames N      number of steps to run; 0 = all recorded steps (default 0)\n"
+    "  --load FILE     begin with the saved game in FILE, and go on with the recorded actions after it\n"
+    "  --save FILE     save the game to FILE at the end\n"
     "  --threads N     number of threads; 0 = one per processor (default 0)\n"
     "  --profile       print the time by system at the end\n"
     "  --rewind        at the end, rewind as far as possible, run the same steps again, and compare\n"
@@ -40,6 +42,7 @@ static const char usage_together[] =
 
 typedef struct Options {
     const char *level, *input;
+    const char *load, *save; /* files of saved games, or NULL */
     uint32_t frame_count, thread_count;
     bool json, profile, rewind, inspect;
     uint16_t inspect_port;
@@ -82,6 +85,8 @@ static void parse_option(Options *options, int option)
 {
     if (option == 'l') options->level = optarg;
     if (option == 'i') options->input = optarg;
+    if (option == 'g') options->load = optarg;
+    if (option == 'z') options->save = optarg;
     if (option == 'f') options->frame_count = number_of("frames", optarg, FRAMES_MAX);
     if (option == 't') options->thread_count = number_of("threads", optarg, QUERN_MAX_THREADS);
     if (option == 'j') options->json = true;
@@ -108,6 +113,8 @@ static void check_options(const Options *options)
     if (net->player_count < 2 || net->start_count < 1 || net->start_count > net->player_count ||
         (net->hosts && net->join != NULL))
         refuse("give --host or --join, 2 to 4 --players, and --begin with at most as many");
+    if (is_shared && (options->load != NULL || options->save != NULL))
+        refuse("--load and --save are for games on this machine: leave out --host and --join");
     if (options->inspect && (is_shared || options->rewind))
         refuse("--inspect needs the history of the game for itself: leave out --host, --join and --rewind");
 }
@@ -117,6 +124,8 @@ static Options parse_options(int argc, char **argv)
     static const struct option list[] = {{"level", required_argument, NULL, 'l'},
                                          {"input", required_argument, NULL, 'i'},
                                          {"frames", required_argument, NULL, 'f'},
+                                         {"load", required_argument, NULL, 'g'},
+                                         {"save", required_argument, NULL, 'z'},
                                          {"threads", required_argument, NULL, 't'},
                                          {"headless", no_argument, NULL, 'w'},
                                          {"json", no_argument, NULL, 'j'},
@@ -280,6 +289,31 @@ static void report(const Options *options, Game *game, quern_jobs *jobs, Record 
            median, worst, record->heavy_count, heavy_median, heavy_worst, states[keep->state], keep->score);
 }
 
+/* Creates the game: a new one, or the saved one. */
+static void create_game(Game *game, const Level *level, const Options *options)
+{
+    char message[MESSAGE_BYTES];
+    Save save;
+    if (options->load == NULL) {
+        if (!game_create(game, level, message, sizeof message)) fail(message);
+        return;
+    }
+    if (!save_read(&save, options->load, message, sizeof message) ||
+        !game_create_saved(game, level, &save, message, sizeof message))
+        fail(message);
+    save_free(&save);
+}
+
+/* Saves the game with the actions that were replayed. */
+static void save_game(Replay *replay, const char *path)
+{
+    char message[MESSAGE_BYTES];
+    Inputs done = replay->inputs;
+    done.end = game_state(&replay->game)->step;
+    done.count = inputs_before(&replay->inputs, done.end);
+    if (!save_write(&replay->game, &done, path, message, sizeof message)) fail(message);
+}
+
 int main(int argc, char **argv)
 {
     const Options options = parse_options(argc, argv);
@@ -296,7 +330,7 @@ int main(int argc, char **argv)
     if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) fail(message);
     if (options.inspect) inspection_create(&replay->inspection, options.inspect_port, options.thread_count);
     game->trace = replay->inspection.trace;
-    if (!game_create(game, &level, message, sizeof message)) fail(message);
+    create_game(game, &level, &options);
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count, .trace = game->trace},
                             &replay->jobs));
     check(quern_schedule_set_profiling(game->schedule, options.profile));
@@ -311,6 +345,7 @@ int main(int argc, char **argv)
         replay_until(replay, count, &record);
     if (options.rewind) check_rewind(replay, count);
     if (options.profile) check(quern_schedule_write_profile(game->schedule, quern_sink_file(stdout)));
+    if (options.save != NULL) save_game(replay, options.save);
     report(&options, game, replay->jobs, &record);
     free(record.frame_ns);
     free(record.heavy_ns);

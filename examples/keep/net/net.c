@@ -39,15 +39,6 @@ const char net_usage[] =
 /* --------------------------------------------------------------------------------------------- opening */
 
 /* Returns a hash of what the levels of all machines must have in common. */
-static uint64_t hash_level(const Level *level)
-{
-    const unsigned char *bytes = (const unsigned char *)level;
-    uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof *level; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001B3u;
-    return quern_random_mix(hash);
-}
-
 static uint32_t number_of(const char *option, uint32_t most)
 {
     return (uint32_t)parse_number("keep", option, optarg, 0, most);
@@ -101,7 +92,7 @@ bool net_open(Net *net, const NetOptions *options, const Level *level)
                              .frame_count = options->frame_count,
                              .timeout_ms = options->timeout_ms,
                              .session = quern_random_mix(wire_now(NULL)),
-                             .level = hash_level(level)};
+                             .level = level->hash};
     WireOptions wire = {.transport = is_udp ? WIRE_UDP : WIRE_ENET,
                         .port = options->port,
                         .session = net->start.session,
@@ -121,7 +112,10 @@ void net_close(Net *net)
 
 static void finish_joining(void *user_data)
 {
-    game_finish_joining(user_data);
+    char message[256];
+    if (game_finish_loading(user_data, message, sizeof message)) return;
+    fprintf(stderr, "keep: the world of the other machine: %s\n", message);
+    exit(EXIT_FAILURE);
 }
 
 static void begin_session(Net *net)
@@ -181,7 +175,7 @@ bool net_begin(Net *net, Game *game, const Level *level)
     net->game = game;
     const bool joins = !net->hosts && net->start.joins != 0;
     if (joins)
-        game_create_to_join(game, level, net->start.player_count);
+        game_create_to_load(game, level, net->start.player_count);
     else if (!game_create_shared(game, level, net->start.player_count, net->message, sizeof net->message))
         return false;
     const uint32_t keeps = net->start.joins;

@@ -4,8 +4,10 @@
 
 #include "../game/kinds.h"
 #include "font.h"
+#include "pages.h"
 
 #include <math.h>
+#include <string.h>
 
 static const uint32_t ink = 0xE8E2D0FF, dim = 0x93A0A8FF, gold = 0xF2C75AFF, red = 0xF27A6AFF;
 static const uint32_t panel = 0x0C1219F0, button_off = 0x1A2632FF, button_on = 0x2E4A5CFF;
@@ -227,6 +229,50 @@ static void draw_hint(const Hud *hud, Scene *scene)
     font_print(scene->canvas, middle, -30, 13, ALIGN_CENTER, ink, "%s: %s", rules->name, rules->about);
 }
 
+/* Returns how many bytes of a text fit into a line, up to a space; at least one word. */
+static size_t line_bytes(Canvas *canvas, float size, float most, const char *text)
+{
+    char line[NOTICE_BYTES];
+    size_t fitting = 0;
+    for (size_t end = 0; text[end] != '\0' && end < sizeof line - 1;) {
+        end += strspn(text + end, " ");
+        end += strcspn(text + end, " ");
+        if (end >= sizeof line) end = sizeof line - 1;
+        memcpy(line, text, end);
+        line[end] = '\0';
+        if (fitting != 0 && font_width(canvas, size, line) > most) break;
+        fitting = end;
+    }
+    return fitting;
+}
+
+void hud_draw_notice(const Hud *hud, Scene *scene)
+{
+    enum { LINES = 4 };
+    if (hud->notice == NULL || hud->notice_seconds <= 0) return;
+    const Layout *layout = &scene->layout;
+    scene->canvas->frame = (Frame){layout->width / 2, 0, layout->unit};
+    const float size = 15, step = size + 6, part = fminf(hud->notice_seconds, 1);
+    const float most = 0.9f * layout->width / layout->unit;
+    char lines[LINES][NOTICE_BYTES];
+    uint32_t count = 0;
+    float half = 0;
+    for (const char *rest = hud->notice; *rest != '\0' && count < LINES; count++) {
+        const size_t bytes = line_bytes(scene->canvas, size, most, rest);
+        memcpy(lines[count], rest, bytes);
+        lines[count][bytes] = '\0';
+        rest += bytes;
+        rest += strspn(rest, " ");
+        half = fmaxf(half, font_width(scene->canvas, size, lines[count]) / 2 + 14);
+    }
+    const bool is_page = pages_are_up(hud, game_state(scene->game)); /* with buttons at the bottom */
+    const float top = is_page ? 10 : layout->bar.top / layout->unit - 34 - step * (float)count;
+    canvas_box(scene->canvas, -half, top, half * 2, step * (float)count + 18, faded(panel, 0.92f * part));
+    for (uint32_t i = 0; i < count; i++)
+        font_draw(scene->canvas, 0, top + 12 + step * (float)i, size, ALIGN_CENTER,
+                  faded(hud->is_good_news ? ink : red, part), lines[i]);
+}
+
 /* Draws what the level tells the player now, if it does. */
 static void draw_lesson(Scene *scene)
 {
@@ -241,22 +287,16 @@ static void draw_lesson(Scene *scene)
     font_draw(scene->canvas, 0, 29, size, ALIGN_CENTER, ink, level->hints[wave]);
 }
 
-static void draw_notices(const Hud *hud, Scene *scene)
+static void draw_state(const Hud *hud, Scene *scene)
 {
     const Layout *layout = &scene->layout;
     scene->canvas->frame = (Frame){layout->width / 2, 0, layout->unit};
-    const float bottom = layout->bar.top / layout->unit;
     if (hud->is_rewinding)
         font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, gold, "Time runs back");
     else if (hud->is_paused)
         font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, ink, "Paused");
     else
         draw_lesson(scene);
-    if (hud->notice == NULL || hud->notice_seconds <= 0) return;
-    const float size = 15, half = font_width(scene->canvas, size, hud->notice) / 2 + 14;
-    const float part = fminf(hud->notice_seconds, 1);
-    canvas_box(scene->canvas, -half, bottom - 52, half * 2, size + 24, faded(panel, part * 0.85f));
-    font_draw(scene->canvas, 0, bottom - 40, size, ALIGN_CENTER, faded(red, part), hud->notice);
 }
 
 void hud_draw(const Hud *hud, Scene *scene)
@@ -271,5 +311,6 @@ void hud_draw(const Hud *hud, Scene *scene)
     }
     hud_draw_bar(hud, scene);
     draw_hint(hud, scene);
-    draw_notices(hud, scene);
+    draw_state(hud, scene);
+    hud_draw_notice(hud, scene);
 }

@@ -8,6 +8,8 @@
 
 #include "scene.h"
 
+enum { NOTICE_BYTES = 512 }; /* longest notice, with the final 0 */
+
 typedef enum Page { PAGE_TITLE, PAGE_GAME, PAGE_MENU } Page;
 
 /* The selection of the player, and the mouse, in pixels of the window. */
@@ -18,7 +20,8 @@ typedef struct Hud {
     bool is_mouse_away; /* whether the mouse is outside of the window */
     uint32_t speed;     /* steps per picture */
     bool is_paused, is_rewinding, is_mute;
-    const char *notice; /* why an action failed, or NULL */
+    const char *notice; /* why an action failed, or what was done; or NULL */
+    bool is_good_news;  /* whether the notice is no failure */
     float notice_seconds;
 } Hud;
 
@@ -36,6 +39,9 @@ HudButton hud_button_at(const Hud *hud, const Layout *layout);
 
 /* Returns whether the mouse is on the field. */
 bool hud_is_on_field(const Hud *hud, const Layout *layout);
+
+/* Draws the notice above the bar, or at the top of a page, in up to four lines. */
+void hud_draw_notice(const Hud *hud, Scene *scene);
 
 /* Draws only the bar, while a page covers the field. */
 void hud_draw_bar(const Hud *hud, Scene *scene);

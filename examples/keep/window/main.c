@@ -36,6 +36,18 @@ static void load(Play *play, const Options *options)
         fail(message);
 }
 
+/* Finds the file of the saved game. SDL makes the folder if it is not there. */
+static void find_save(Play *play, const Options *options)
+{
+    char *folder = options->save == NULL ? SDL_GetPrefPath(NULL, "keep") : NULL;
+    const char *name = options->save != NULL ? options->save : "saved.keep";
+    if (options->save == NULL && folder == NULL) return;
+    const int length =
+        snprintf(play->save_path, sizeof play->save_path, "%s%s", folder != NULL ? folder : "", name);
+    SDL_free(folder);
+    if (length < 0 || (size_t)length >= sizeof play->save_path) fail("--save: the name is too long");
+}
+
 static void open_net(Play *play, const Options *options)
 {
     if (!options->is_shared) return;
@@ -106,7 +118,7 @@ static void save_picture(SDL_Renderer *renderer, const char *path)
 static void take_picture(Play *play, const Options *options)
 {
     const Overlay *overlay = &play->overlay;
-    play->hud.page = options->title ? PAGE_TITLE : PAGE_GAME;
+    play->hud.page = options->title ? PAGE_TITLE : options->menu ? PAGE_MENU : PAGE_GAME;
     for (uint32_t i = 0; i < options->frame_count && play->net == NULL; i++)
         play_step(play);
     while (play->net != NULL && !play->has_ended) { /* until all machines have run the last step */
@@ -153,7 +165,9 @@ int main(int argc, char **argv)
     if (options.screenshot == NULL) sound_open(&play->sound);
     play->hud.is_mouse_away = true;
     play->overlay.is_on = options.overlay;
+    find_save(play, &options);
     play_begin(play);
+    if (options.loads && !play_load(play)) fail(play->hud.notice);
     if (options.screenshot != NULL)
         take_picture(play, &options);
     else

@@ -19,11 +19,14 @@ static const char usage[] =
     "  --level FILE       the level (default: levels/ford.json)\n"
     "  --input FILE       watch the recorded game in FILE\n"
     "  --record FILE      record the game to FILE, for --input and for keep_headless\n"
+    "  --save FILE        the file of the saved game (default: saved.keep in your folder for such files)\n"
+    "  --load             begin with the saved game\n"
     "  --threads N        number of threads; 0 = one per processor (default 0)\n"
     "  --screenshot FILE  replay some steps of a recorded game, save a picture (BMP) to FILE, and exit\n"
     "  --frames N         with --screenshot: number of steps (default 6000)\n"
     "  --overlay          show the profile from the start\n"
     "  --title            with --screenshot: picture of the title page\n"
+    "  --menu             with --screenshot: picture of the menu\n"
     "  --inspect [PORT]   show the game in a browser (default: on a free port)\n"
     "  --help             print this text\n"
     "\n";
@@ -61,6 +64,15 @@ static void parse_option(Options *options, int option)
     case 'r':
         options->record = optarg;
         break;
+    case 'z':
+        options->save = optarg;
+        break;
+    case 'g':
+        options->loads = true;
+        break;
+    case 'm':
+        options->menu = true;
+        break;
     case 's':
         options->screenshot = optarg;
         break;
@@ -90,6 +102,9 @@ Options options_parse(int argc, char **argv)
     static const struct option list[] = {{"level", required_argument, NULL, 'l'},
                                          {"input", required_argument, NULL, 'i'},
                                          {"record", required_argument, NULL, 'r'},
+                                         {"save", required_argument, NULL, 'z'},
+                                         {"load", no_argument, NULL, 'g'},
+                                         {"menu", no_argument, NULL, 'm'},
                                          {"screenshot", required_argument, NULL, 's'},
                                          {"frames", required_argument, NULL, 'f'},
                                          {"threads", required_argument, NULL, 't'},
@@ -135,7 +150,11 @@ Options options_parse(int argc, char **argv)
         fputs("keep: --inspect is for games on this machine: leave out --host and --join\n", stderr);
         exit(2);
     }
-    if (options.screenshot != NULL && options.input == NULL && !options.is_shared)
+    if (options.loads && (options.is_shared || options.input != NULL)) {
+        fputs("keep: --load is for games of one player: leave out --host, --join and --input\n", stderr);
+        exit(2);
+    }
+    if (options.screenshot != NULL && options.input == NULL && !options.loads && !options.is_shared)
         options.input = KEEP_LEVELS "/ford.txt";
     return options;
 }

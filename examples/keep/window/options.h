@@ -11,10 +11,12 @@ typedef struct Options {
     const char *level;
     const char *input;      /* a recorded game to watch, or NULL */
     const char *record;     /* file for the played game, or NULL */
+    const char *save;       /* file of the saved game; NULL: a file in the folder of the user */
+    bool loads;             /* whether the saved game is loaded at the start */
     const char *screenshot; /* file for a picture, which is drawn instead of playing; or NULL */
     uint32_t frame_count;   /* number of steps before the picture */
     uint32_t thread_count;
-    bool overlay, title;
+    bool overlay, title, menu;
     bool inspect; /* whether the game is shown in a browser, on inspect_port (0: a free one) */
     uint16_t inspect_port;
     bool is_shared; /* whether the game is played over the network */

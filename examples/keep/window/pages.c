@@ -17,18 +17,27 @@ typedef struct Entry {
     const char *text, *hint;
 } Entry;
 
-enum { ENTRIES_MAX = 4, BUTTON_WIDTH = 224, BUTTON_HEIGHT = 56, BUTTON_GAP = 16, TITLE_LEFT = 20 };
+enum {
+    ENTRIES_MAX = 6,
+    ROW_MAX = 4,
+    BUTTON_WIDTH = 224,
+    BUTTON_HEIGHT = 56,
+    BUTTON_GAP = 16,
+    TITLE_LEFT = 20
+};
 
 /* The entries of each page; the list ends with CHOICE_NONE. */
 static const Entry title_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_SPACE, "Begin", "Space"},
+                                                     {CHOICE_LOAD, SDLK_F9, "Load game", "F9"},
                                                      {CHOICE_LESSON, SDLK_l, "Lesson", "L"},
                                                      {CHOICE_LEAVE, SDLK_ESCAPE, "Leave", "Esc"}};
-static const Entry menu_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_ESCAPE, "Go on", "Esc"},
-                                                    {CHOICE_NEW_GAME, SDLK_n, "New game", "N"},
-                                                    {CHOICE_SOUND, SDLK_m, "Sound", "M"},
-                                                    {CHOICE_LEAVE, SDLK_q, "Leave", "Q"}};
+static const Entry menu_entries[ENTRIES_MAX + 1] = {
+    {CHOICE_GO_ON, SDLK_ESCAPE, "Go on", "Esc"}, {CHOICE_NEW_GAME, SDLK_n, "New game", "N"},
+    {CHOICE_SAVE, SDLK_F5, "Save game", "F5"},   {CHOICE_LOAD, SDLK_F9, "Load game", "F9"},
+    {CHOICE_SOUND, SDLK_m, "Sound", "M"},        {CHOICE_LEAVE, SDLK_q, "Leave", "Q"}};
 static const Entry end_entries[ENTRIES_MAX + 1] = {{CHOICE_NEW_GAME, SDLK_n, "New game", "N"},
                                                    {CHOICE_TURN_BACK, SDLK_r, "Turn back", "Hold R"},
+                                                   {CHOICE_LOAD, SDLK_F9, "Load game", "F9"},
                                                    {CHOICE_LEAVE, SDLK_q, "Leave", "Q"}};
 
 static const Entry *entries_of(const Hud *hud)
@@ -47,11 +56,15 @@ static uint32_t count_entries(const Entry *entries)
 
 static SDL_FRect entry_box(const Hud *hud, uint32_t i)
 {
-    const float step = BUTTON_WIDTH + BUTTON_GAP;
-    const float whole = step * (float)count_entries(entries_of(hud)) - BUTTON_GAP;
+    const uint32_t count = count_entries(entries_of(hud));
+    const uint32_t in_row = count > ROW_MAX ? (count + 1) / 2 : count; /* in one row, or in two */
+    const float step = BUTTON_WIDTH + BUTTON_GAP, whole = step * (float)in_row - BUTTON_GAP;
     const bool is_title = hud->page == PAGE_TITLE;
-    return (SDL_FRect){(is_title ? (float)TITLE_LEFT : (PAGE_WIDTH - whole) / 2) + step * (float)i,
-                       PAGE_HEIGHT - (is_title ? 80.0f : 110.0f), BUTTON_WIDTH, BUTTON_HEIGHT};
+    const float left = is_title ? (float)TITLE_LEFT : (PAGE_WIDTH - whole) / 2;
+    const float top = PAGE_HEIGHT - (is_title ? 80.0f : count > ROW_MAX ? 182.0f : 110.0f);
+    const uint32_t row = i / in_row;
+    return (SDL_FRect){left + step * (float)(i % in_row), top + (BUTTON_HEIGHT + BUTTON_GAP) * (float)row,
+                       BUTTON_WIDTH, BUTTON_HEIGHT};
 }
 
 bool pages_are_up(const Hud *hud, const Keep *keep)
@@ -144,7 +157,7 @@ static void draw_veil(Canvas *canvas, const Layout *layout, bool is_title)
         const float left = roundf(layout->width * (float)i / STRIPES),
                     right = roundf(layout->width * (float)(i + 1) / STRIPES);
         canvas_box(canvas, left, 0, right - left, layout->height,
-                   faded(0x060A10F0, 1.6f - 2.4f * (float)i / STRIPES));
+                   faded(0x060A10F0, 2.1f - 2.8f * (float)i / STRIPES));
     }
 }
 
@@ -186,4 +199,5 @@ void pages_draw(const Hud *hud, Scene *scene)
     else
         draw_end(canvas, keep, &scene->game->level);
     draw_entries(hud, scene);
+    hud_draw_notice(hud, scene);
 }

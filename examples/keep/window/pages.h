@@ -11,6 +11,8 @@ typedef enum Choice {
     CHOICE_NONE,
     CHOICE_GO_ON, /* to the game */
     CHOICE_NEW_GAME,
+    CHOICE_SAVE,
+    CHOICE_LOAD,
     CHOICE_LESSON, /* a short level that shows how to play */
     CHOICE_TURN_BACK,
     CHOICE_SOUND,

@@ -20,12 +20,16 @@ static _Noreturn void fail(const char *message)
 
 /* --------------------------------------------------------------------------------------- begin and end */
 
-void play_begin(Play *play)
+/* Begins a new game, or a saved one. */
+static void begin(Play *play, const Save *save)
 {
     char message[MESSAGE_BYTES];
-    if (play->net == NULL &&
-        !game_create(&play->game, play->is_lesson ? &play->lesson : &play->level, message, sizeof message))
-        fail(message);
+    const Level *level = play->is_lesson ? &play->lesson : &play->level;
+    const bool is_good =
+        play->net != NULL ||
+        (save != NULL ? game_create_saved(&play->game, level, save, message, sizeof message)
+                      : game_create(&play->game, level, message, sizeof message));
+    if (!is_good) fail(message);
     while (play->net != NULL && !net_begin(play->net, &play->game, &play->level))
         if (play->net->message[0] != '\0') fail(play->net->message);
     if (!scene_create(&play->scene, &play->game, &play->canvas)) fail(SDL_GetError());
@@ -40,6 +44,11 @@ void play_begin(Play *play)
     play->owed_steps = 0;
     play->hud.is_paused = play->hud.is_rewinding = false;
     play->hud.speed = 1;
+}
+
+void play_begin(Play *play)
+{
+    begin(play, NULL);
 }
 
 void play_end(Play *play)
@@ -179,6 +188,76 @@ static void show_notice(Play *play, const char *text)
 {
     play->hud.notice = text;
     play->hud.notice_seconds = 2;
+    play->hud.is_good_news = false;
+}
+
+/* Shows play->message, for longer, since it has a path and more. */
+static void show_message(Play *play, bool is_good_news)
+{
+    show_notice(play, play->message);
+    play->hud.notice_seconds = is_good_news ? 3 : 9;
+    play->hud.is_good_news = is_good_news;
+}
+
+/* --------------------------------------------------------------------------------------- saved games */
+
+/* Returns why the game has no saves; NULL if it has. */
+static const char *save_error(const Play *play)
+{
+    if (play->net != NULL) return "not in a game with others";
+    if (play->recorded.count > 0) return "this game was recorded: you are watching";
+    if (play->save_path[0] == '\0') return "there is no folder for saved games: name a file by --save";
+    return NULL;
+}
+
+static void save_game(Play *play)
+{
+    const char *error = save_error(play);
+    if (error != NULL) {
+        show_notice(play, error);
+        return;
+    }
+    /* the effects of an action wait for the next step, and a save has no waiting events */
+    const Inputs *played = &play->played;
+    if (played->count > 0 && played->list[played->count - 1].step == game_state(&play->game)->step)
+        play_step(play);
+    const bool is_saved =
+        save_write(&play->game, played, play->save_path, play->message, sizeof play->message);
+    if (is_saved) snprintf(play->message, sizeof play->message, "saved as %s", play->save_path);
+    show_message(play, is_saved);
+}
+
+/* Loads the saved game into a game of its own first, so that the present one goes on if the file is bad. */
+bool play_load(Play *play)
+{
+    const char *error = save_error(play);
+    Save save;
+    if (error != NULL) {
+        show_notice(play, error);
+        return false;
+    }
+    if (!save_read(&save, play->save_path, play->message, sizeof play->message)) {
+        show_message(play, false);
+        return false;
+    }
+    const bool is_lesson = save.level == play->lesson.hash;
+    Game *trial = check_memory(calloc(1, sizeof *trial));
+    const bool is_good = game_create_saved(trial, is_lesson ? &play->lesson : &play->level, &save,
+                                           play->message, sizeof play->message);
+    if (is_good) {
+        game_destroy(trial);
+        play_end(play);
+        play->is_lesson = is_lesson;
+        begin(play, &save);
+        play->played = save.inputs;
+        save.inputs = (Inputs){.list = NULL};
+        play->hud.page = PAGE_GAME;
+        snprintf(play->message, sizeof play->message, "the saved game goes on");
+    }
+    free(trial);
+    save_free(&save);
+    show_message(play, is_good);
+    return is_good;
 }
 
 /* Gives an order to all machines. It is carried out some steps later, if it is still possible then. */
@@ -264,6 +343,12 @@ static void choose(Play *play, Choice choice)
     case CHOICE_GO_ON:
         play->hud.page = PAGE_GAME;
         break;
+    case CHOICE_SAVE:
+        save_game(play);
+        break;
+    case CHOICE_LOAD:
+        play_load(play);
+        break;
     case CHOICE_LESSON:
         if (play->recorded.count > 0) return; /* a game of another level is watched */
         /* fall through */
@@ -338,6 +423,10 @@ static void handle_game_key(Play *play, SDL_Keycode key)
         play_step(play);
     else if (key == SDLK_r || key == SDLK_BACKSPACE)
         press(play, HUD_REWIND);
+    else if (key == SDLK_F5)
+        save_game(play);
+    else if (key == SDLK_F9)
+        play_load(play);
     else if (key == SDLK_ESCAPE)
         play->hud.page = PAGE_MENU;
 }

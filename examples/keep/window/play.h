@@ -5,7 +5,7 @@
 
 /* A game that is played or watched, with its display and its sound. */
 
-#include "../game/inputs.h"
+#include "../game/saves.h"
 #include "../inspection/inspection.h"
 #include "../net/net.h"
 #include "hud.h"
@@ -23,6 +23,8 @@ typedef struct Play {
     Overlay overlay;
     Sound sound;
     SDL_Window *window;
+    char save_path[NOTICE_BYTES - 100]; /* file of the saved game; empty: there is no folder for it */
+    char message[NOTICE_BYTES];         /* text of the notice, if it is not a constant */
     Level level, lesson;
     bool is_lesson;      /* whether the lesson is played instead of the level */
     uint32_t seed;       /* of the player that plays by itself; 0: a person plays */
@@ -42,6 +44,9 @@ void play_end(Play *play);
 
 /* Waits. A page of the inspector is answered meanwhile. */
 void play_wait(Play *play, uint32_t milliseconds);
+
+/* Replaces the game by the saved one, or shows why it cannot be loaded. Returns whether it was loaded. */
+bool play_load(Play *play);
 
 /* Runs the steps that are due after `seconds`. */
 void play_advance(Play *play, float seconds);

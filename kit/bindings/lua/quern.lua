@@ -30,13 +30,14 @@ ffi.cdef(api.cdef)
 local quern = {constants = api.constants}
 local constants = api.constants
 
--- The library is in the folder above the one of this file, in that folder, or where the system finds libraries.
+-- The library is in the folder of this file, in the folder above, among the modules in C, or where the system finds libraries.
 local function open_library()
   local folder = (package.searchpath("quern", package.path) or "./quern.lua"):match("^(.*)[/\\]") or "."
   local name = ffi.os == "Windows" and "quern_bindings.dll" or ffi.os == "OSX" and "libquern_bindings.dylib" or "libquern_bindings.so"
   local messages = {}
-  for _, place in ipairs {folder .. "/", folder .. "/../", ""} do
-    local is_loaded, library = pcall(ffi.load, place .. name)
+  local installed = package.searchpath(name:match("^[^.]*"), package.cpath)
+  for _, path in ipairs {folder .. "/" .. name, folder .. "/../" .. name, installed or name, name} do
+    local is_loaded, library = pcall(ffi.load, path)
     if is_loaded then return library end
     messages[#messages + 1] = tostring(library)
   end
@@ -81,6 +82,17 @@ quern.call = setmetatable({}, {
 local function refuse(level, ...)
   error(string.format(...), level + 1)
 end
+
+-- Stores the values of a list in an array of a definition, which ends at its first zero. LuaJIT does not check bounds.
+local function fill(array, values, what, store)
+  local limit = ffi.sizeof(array) / ffi.sizeof(array[0])
+  if #values > limit then refuse(3, "%s: %d are given, and the limit is %d", what, #values, limit) end
+  for i, value in ipairs(values) do
+    if store then store(array[i - 1], value) else array[i - 1] = value end
+  end
+end
+
+local function store_handle(target, object) target.bits = object.handle.bits end
 
 -- The types of fields, by the C types that they are declared with.
 local field_types = {
@@ -275,6 +287,119 @@ function World:value(resource)
   return ffi.cast(resource.pointer, address)
 end
 
+-- An event that is called with values of its fields is a value of itself.
+local Event = {}
+Event.__index = Event
+
+function Event:__call(...)
+  if self.ctype == nil then error("'" .. self.name .. "' has no fields", 2) end
+  return {event = self, value = self.one(1, {self.ctype(...)})}
+end
+
+-- Returns the event of a value such as Hit(1), or of an event alone, and the address of the value.
+local function split_event(caller, value)
+  local event = type(value) == "table" and (value.event or value)
+  if type(event) ~= "table" or getmetatable(event) ~= Event then
+    refuse(3, "%s: give an event, or an event that is called with the values of its fields", caller)
+  end
+  return event, value.value or event.one and event.one(1)
+end
+
+-- Registers an event: its fields are declared as in C.
+function World:event(name, declarations)
+  return setmetatable(register(self, name, declarations, "quern_event_def", "quern_event", lib.quern_event_register), Event)
+end
+
+-- Emits events between frames: world:emit(Hit(1), Hit(2)).
+function World:emit(...)
+  for _, value in ipairs {...} do
+    local event, address = split_event("World:emit", value)
+    check(lib.quern_world_emit(self.handle, event.handle, address, 1), 2)
+  end
+end
+
+-- Registers a relation; options: members of quern_relation_def, such as {levels = true, many = true}. In terms it is a tag:
+-- quern.with(Likes) matches entities that like another one.
+local function as_relation(name, relation)
+  return setmetatable({handle = lib.quern_relation_component(relation), relation = relation, name = name}, Component)
+end
+
+function World:relation(name, options)
+  local definition, out = ffi.new("quern_relation_def"), ffi.new("quern_relation[1]")
+  definition.name = name
+  for key, value in pairs(options or {}) do definition[key] = value end
+  check(lib.quern_relation_register(self.handle, definition, out), 2)
+  return as_relation(name, ffi.new("quern_relation", out[0]))
+end
+
+-- Returns the built-in relation of the hierarchy.
+function World:parent() return as_relation("parent", lib.quern_world_parent(self.handle)) end
+
+function World:relate(source, relation, target)
+  check(lib.quern_entity_relate(self.handle, source, relation.relation, target), 2)
+end
+
+-- Removes the target of a source, or one of several.
+function World:unrelate(source, relation, target)
+  if target == nil then
+    check(lib.quern_entity_unrelate(self.handle, source, relation.relation), 2)
+  else
+    check(lib.quern_entity_unrelate_from(self.handle, source, relation.relation, target), 2)
+  end
+end
+
+-- Raises the error of a call that has returned nothing, if there was one.
+local function check_absent()
+  local message = ffi.string(lib.quern_error_message())
+  if message ~= "" then error(message, 3) end
+end
+
+-- Returns the target of a source; nil if it has none.
+function World:target(source, relation)
+  lib.quern_error_clear()
+  local target = lib.quern_entity_target(self.handle, source, relation.relation)
+  if target.bits ~= 0 then return target end
+  check_absent()
+  return nil
+end
+
+-- Returns a list of the sources of a target, such as the children of a parent.
+function World:sources(target, relation)
+  lib.quern_error_clear()
+  local count, list = lib.quern_entity_source_count(self.handle, target, relation.relation), {}
+  if count == 0 then check_absent() end
+  local found = ffi.new("quern_entity[?]", count)
+  lib.quern_entity_list_sources(self.handle, target, relation.relation, found, count)
+  for i = 1, count do list[i] = ffi.new("quern_entity", found[i - 1]) end
+  return list
+end
+
+-- Returns the definition of a spawn that overrides values of the root. The values must live as long.
+local function spawn_definition(values)
+  local definition = ffi.new("quern_spawn_def")
+  fill(definition.overrides, values, "spawn: values of the root", function(override, value)
+    if type(value) ~= "table" or not is_component(value.component) then refuse(5, "spawn: a value is a component that is called with the values of its fields") end
+    override.component, override.column = value.component.handle, value.value
+  end)
+  return definition
+end
+
+-- Captures an entity and everything below it as a prefab, which quern.call.prefab_destroy destroys.
+function World:prefab(root)
+  local out = ffi.new("quern_prefab[1]")
+  check(lib.quern_prefab_capture(self.handle, root, out), 2)
+  return ffi.new("quern_prefab", out[0])
+end
+
+-- Spawns an instance of a prefab, and returns its root; the values replace those of the root.
+function World:spawn(prefab, ...)
+  local values, out = {...}, ffi.new("quern_entity[1]")
+  local result = lib.quern_prefab_spawn(self.handle, prefab, spawn_definition(values), out)
+  values[1] = nil -- lived until here
+  check(result, 2)
+  return ffi.new("quern_entity", out[0])
+end
+
 -- Splits values such as Position(1, 2), or components, into arrays for a call.
 local function split(values)
   local components, addresses = ffi.new("quern_component[?]", #values), ffi.new("const void *[?]", #values)
@@ -372,7 +497,61 @@ function Context:resource(resource)
   return ffi.cast(resource.const_pointer, lib.quern_context_resource(self.handle, resource.handle))
 end
 
+local function declared(context, event, events, verb)
+  if not events[event] then
+    refuse(3, "system '%s' does not declare that it %ss the event '%s'", context.system.name, verb, event.name)
+  end
+end
+
+-- Returns an iterator of the events since the system last ran, which it reads (events = {...}): pointers that are valid until
+-- the function returns, or true for an event without fields.
+function Context:events(event)
+  declared(self, event, self.system.events, "read")
+  local iterator, index, count, values = ffi.new("quern_event_iterator[1]"), 0, 0, nil
+  lib.quern_context_events(self.handle, event.handle, iterator)
+  return function()
+    if rawget(self, "handle") == nil then error("the events are read after the function of the system has returned", 2) end
+    if index == count then
+      if not lib.quern_event_next(iterator) then return nil end
+      index, count = 0, iterator[0].block.count
+      values = event.const_pointer and ffi.cast(event.const_pointer, iterator[0].block.values)
+    end
+    index = index + 1
+    return values == nil or values + (index - 1)
+  end
+end
+
+-- Emits events, which the system declares (emits = {...}): context:emit(Hit(1), Hit(2)).
+function Context:emit(...)
+  for _, value in ipairs {...} do
+    local event, address = split_event("Context:emit", value)
+    declared(self, event, self.system.emits, "emit")
+    if not lib.quern_context_emit(self.handle, event.handle, address, 1) then error(ffi.string(lib.quern_error_message()), 2) end
+  end
+end
+
 -- Commands: changes that the next sync point makes.
+function Context:relate(source, relation, target)
+  check(lib.quern_commands_relate(lib.quern_context_commands(self.handle), source, relation.relation, target), 2)
+end
+
+function Context:unrelate(source, relation, target)
+  local commands = lib.quern_context_commands(self.handle)
+  if target == nil then
+    check(lib.quern_commands_unrelate(commands, source, relation.relation), 2)
+  else
+    check(lib.quern_commands_unrelate_from(commands, source, relation.relation, target), 2)
+  end
+end
+
+function Context:spawn(prefab, ...)
+  local values, out = {...}, ffi.new("quern_entity[1]")
+  local result = lib.quern_commands_spawn(lib.quern_context_commands(self.handle), prefab, spawn_definition(values), out)
+  values[1] = nil -- lived until here
+  check(result, 2)
+  return ffi.new("quern_entity", out[0])
+end
+
 function Context:create(...)
   local values = {...}
   local components, addresses = split(values)
@@ -399,7 +578,7 @@ Schedule.__index = Schedule
 -- Creates a schedule; phases: a list of names, or nil for one phase.
 function quern.schedule(world, phases)
   local definition, out = ffi.new("quern_schedule_def"), ffi.new("quern_schedule *[1]")
-  for i, phase in ipairs(phases or {}) do definition.phases[i - 1] = phase end
+  fill(definition.phases, phases or {}, "quern.schedule: phases")
   check(lib.quern_schedule_create(world.handle, definition, out), 2)
   local schedule = setmetatable({handle = out[0], world = world, phases = phases or {"update"}, systems = {}}, Schedule)
   world.children[#world.children + 1] = schedule
@@ -407,22 +586,31 @@ function quern.schedule(world, phases)
 end
 
 -- Adds a system: run(context, view), or run(context) without terms. options: phase, queries (lists of terms), resources (a list
--- of resources to read, or {resource, true} to write), exclusive, before, after (lists of names), and members of
--- quern_system_def.
+-- of resources to read, or {resource, true} to write), events and emits (lists of events that it reads and emits), exclusive,
+-- before, after (lists of names), and members of quern_system_def.
 function Schedule:system(name, terms, run, options)
-  local definition, system = ffi.new("quern_system_def"), {name = name, world = self.world, queries = {}, resources = {}}
+  local definition, system = ffi.new("quern_system_def"), {name = name, world = self.world, queries = {}, resources = {}, events = {}, emits = {}}
   local schedule, rest = self, {}
   for key, value in pairs(options or {}) do rest[key] = value end
   definition.name = name
   system.terms = fill_terms(definition.terms, terms)
   system.is_exclusive, rest.exclusive = rest.exclusive or false, nil
   definition.flags = system.is_exclusive and constants.QUERN_SYSTEM_EXCLUSIVE or constants.QUERN_SYSTEM_MAIN_THREAD
-  for i, query in ipairs(rest.queries or {}) do system.queries[i] = fill_terms(definition.queries[i - 1].terms, query) end
-  for i, item in ipairs(rest.resources or {}) do
+  local function fill_from(key, member, store)
+    fill(definition[member or key], rest[key] or {}, "system '" .. name .. "': " .. key, store)
+  end
+  fill_from("queries", nil, function(target, query) system.queries[#system.queries + 1] = fill_terms(target.terms, query) end)
+  fill_from("resources", nil, function(target, item)
     local resource, writes = item.handle and item or item[1], item.handle == nil and item[2]
     local access = writes and constants.QUERN_ACCESS_WRITE or constants.QUERN_ACCESS_READ
     system.resources[resource] = access
-    definition.resources[i - 1].resource, definition.resources[i - 1].access = resource.handle, access
+    target.resource, target.access = resource.handle, access
+  end)
+  fill_from("events", "reads_events", store_handle)
+  fill_from("emits", nil, store_handle)
+  for _, key in ipairs {"events", "emits"} do
+    for _, event in ipairs(rest[key] or {}) do system[key][event] = true end
+    rest[key] = nil
   end
   for i, phase in ipairs(self.phases) do
     if phase == rest.phase then definition.phase = i - 1 elseif i == #self.phases and rest.phase and definition.phase == 0 and self.phases[1] ~= rest.phase then
@@ -430,7 +618,7 @@ function Schedule:system(name, terms, run, options)
     end
   end
   for _, key in ipairs {"before", "after"} do
-    for i, other in ipairs(rest[key] or {}) do definition[key][i - 1] = other end
+    fill_from(key)
     rest[key] = nil
   end
   rest.queries, rest.resources, rest.phase = nil, nil, nil
@@ -484,7 +672,9 @@ History.__index = History
 function quern.history(world, schedules, frames)
   local definition, out = ffi.new("quern_history_def"), ffi.new("quern_history *[1]")
   definition.frame_count = frames or 16
-  for i, schedule in ipairs(schedules or {}) do definition.schedules[i - 1] = schedule.handle end
+  local handles = {}
+  for i, schedule in ipairs(schedules or {}) do handles[i] = schedule.handle end
+  fill(definition.schedules, handles, "quern.history: schedules")
   check(lib.quern_history_create(world.handle, definition, out), 2)
   local history = setmetatable({handle = out[0]}, History)
   world.children[#world.children + 1] = history

@@ -66,6 +66,36 @@ export declare class Resource<F extends Fields = Fields> {
   set value(value: Partial<Value<F>>);
 }
 
+/** A relation. In terms it is a tag: having(likes) matches entities that like another one. */
+export declare class Relation extends Component<{}> {
+  readonly relation: number;
+}
+
+export interface RelationOptions {
+  levels?: boolean;
+  ordered?: boolean;
+  many?: boolean;
+}
+
+export declare class Event<F extends Fields = Fields> {
+  readonly name: string;
+  readonly handle: number;
+  /** A value of the event; fields that are left out are 0. */
+  with(value: Partial<Value<F>>): EventValue;
+}
+
+export interface EventValue {
+  event: Event<any>;
+  value: Record<string, number | bigint>;
+}
+
+/** A captured tree, which World.spawn makes instances of. */
+export declare class Prefab {
+  readonly handle: bigint;
+  /** Destroys the prefab. Its instances stay. */
+  close(): void;
+}
+
 export interface Term {
   component: Component<any>;
   match: number;
@@ -110,6 +140,23 @@ export declare class World {
   /** Registers a resource of zero bytes. */
   resource<F extends Fields>(name: string, fields: F): Resource<F>;
   query(...terms: (Component<any> | Term)[]): Query;
+  event<F extends Fields>(name: string, fields?: F): Event<F>;
+  /** Emits events between frames. */
+  emit(...values: (Event<any> | EventValue)[]): void;
+  relation(name: string, options?: RelationOptions): Relation;
+  /** The built-in relation of the hierarchy. */
+  readonly parent: Relation;
+  relate(source: Entity, relation: Relation, target: Entity): void;
+  /** Removes the target of a source, or one of several. */
+  unrelate(source: Entity, relation: Relation, target?: Entity): void;
+  /** The target of a source; null if it has none. */
+  target(source: Entity, relation: Relation): Entity | null;
+  /** The sources of a target, such as the children of a parent. */
+  sources(target: Entity, relation: Relation): Entity[];
+  /** Captures an entity and everything below it. */
+  prefab(root: Entity): Prefab;
+  /** Spawns an instance, and returns its root; the values replace those of the root. */
+  spawn(prefab: Prefab, ...values: ComponentValue[]): Entity;
   create(...values: (Component<any> | ComponentValue)[]): Entity;
   destroy(entity: Entity): void;
   isAlive(entity: Entity): boolean;
@@ -123,7 +170,7 @@ export declare class World {
   save(): Uint8Array;
   /** Loads an archive; the world has registered its types. */
   load(archive: Uint8Array): void;
-  /** Destroys the world, and before it its schedules and queries. */
+  /** Destroys the world, and before it its schedules and queries. An error while a frame of the world runs. */
   close(): void;
 }
 
@@ -138,7 +185,14 @@ export interface Context {
   /** A copy of the value of a resource that the system declares. */
   resource<F extends Fields>(resource: Resource<F>): Value<F>;
   setResource<F extends Fields>(resource: Resource<F>, value: Partial<Value<F>>): void;
+  /** Copies of the events since the system last ran, which it reads (`events`), in order. */
+  events<F extends Fields>(event: Event<F>): Generator<Value<F>>;
+  /** Emits events, which the system declares (`emits`). */
+  emit(...values: (Event<any> | EventValue)[]): void;
   /** Commands: changes that the next sync point makes. */
+  relate(source: Entity, relation: Relation, target: Entity): void;
+  unrelate(source: Entity, relation: Relation, target?: Entity): void;
+  spawn(prefab: Prefab, ...values: ComponentValue[]): Entity;
   create(...values: (Component<any> | ComponentValue)[]): Entity;
   destroy(entity: Entity): void;
 }
@@ -149,6 +203,9 @@ export interface SystemOptions {
   queries?: (Component<any> | Term)[][];
   /** Resources that the system reads, or writes: write(resource). */
   resources?: (Resource<any> | ResourceAccess)[];
+  /** Events that the system reads, and that it emits. */
+  events?: Event<any>[];
+  emits?: Event<any>[];
   before?: string[];
   after?: string[];
   /** Whether the system runs alone and may change Context.world at once; it has no terms. */

@@ -100,6 +100,18 @@ function withArena(use) {
   }
 }
 
+/** Calls store with the address of each element of an array of a definition, which ends at its first zero. Nothing else checks
+ * its bounds. */
+function fill(struct, definition, name, items, what, store) {
+  const limit = memberOf(struct, name)[2];
+  if (items.length > limit) throw new QuernError(`${what}: ${items.length} are given, and the limit is ${limit}`, "QUERN_ERROR_LIMIT");
+  items.forEach((item, index) => store(item, addressOf(struct, definition, name, index), index));
+}
+
+const storeWord = (value, address) => {
+  arrayAt("u32", address, 1)[0] = value;
+};
+
 /** Calls a function that stores an id or an address, and returns what it stored. */
 const stored = (call, type = "u64") => withArena((arena) => {
   const out = arena.allocate(8);
@@ -169,9 +181,9 @@ class Type {
 }
 
 export class Component extends Type {
-  constructor(world, name, fields) {
+  constructor(world, name, fields, handle) {
     super(world, name, fields);
-    this.handle = stored((out, arena) => module._quern_component_register(world.handle, this.describe(arena, "quern_component_def"), out), "u32");
+    this.handle = handle ?? stored((out, arena) => module._quern_component_register(world.handle, this.describe(arena, "quern_component_def"), out), "u32");
   }
 
   /** A value of the component, for World.create and World.set. */
@@ -199,6 +211,62 @@ export class Resource extends Type {
   }
 }
 
+/** A relation. In terms it is a tag: having(likes) matches entities that like another one. */
+export class Relation extends Component {
+  constructor(world, name, relation) {
+    super(world, name, {}, module._quern_relation_component(relation));
+    this.relation = relation;
+  }
+}
+
+export class Event extends Type {
+  constructor(world, name, fields) {
+    super(world, name, fields);
+    this.handle = stored((out, arena) => module._quern_event_register(world.handle, this.describe(arena, "quern_event_def"), out), "u32");
+  }
+
+  /** A value of the event, for emit. */
+  with(value) {
+    return {event: this, value};
+  }
+}
+
+/** Calls emit(event, address) for each value of an event. */
+function emitEach(arena, values, caller, emit) {
+  for (const item of values) {
+    const {event, value} = item instanceof Event ? {event: item, value: {}} : item;
+    if (!(event instanceof Event)) throw new QuernError(`${caller}: give an event, or event.with({...})`);
+    const address = arena.allocate(event.layout.size);
+    event.store(address, value);
+    emit(event, address);
+  }
+}
+
+/** A captured tree, which World.spawn makes instances of. */
+export class Prefab {
+  constructor(world, handle) {
+    Object.assign(this, {world, handle});
+  }
+
+  /** Destroys the prefab. Its instances stay. */
+  close() {
+    check(module._quern_prefab_destroy(this.world.handle, this.handle));
+  }
+}
+
+/** Stores the definition of a spawn that overrides values of the root. */
+function storeSpawn(arena, values) {
+  const definition = arena.struct("quern_spawn_def");
+  fill("quern_spawn_def", definition, "overrides", values, "spawn: values of the root", ({component, value} = {}, address) => {
+    if (!(component instanceof Component)) throw new QuernError("spawn: a value is component.with({...})");
+    const column = arena.allocate(component.layout.size);
+    component.store(column, value);
+    setMember("quern_spawn_override", address, "component", component.handle);
+    setMember("quern_spawn_override", address, "column", column);
+  });
+  return definition;
+}
+
 const term = (component, match, access) => {
   if (!(component instanceof Component)) throw new QuernError("a term needs a component");
   return {component, match: constants[`QUERN_MATCH_${match}`], access: component.layout.size === 0 ? 0 : constants[`QUERN_ACCESS_${access}`]};
@@ -210,7 +278,8 @@ export const without = (component) => term(component, "NONE", "NONE");
 export const optional = (component) => term(component, "OPTIONAL", "READ");
 
 function storeTerms(struct, definition, items, owner) {
-  if (items.length > constants.QUERN_MAX_TERMS) throw new QuernError(`${owner} has ${items.length} terms; the limit is ${constants.QUERN_MAX_TERMS}`);
+  if (items.length > constants.QUERN_MAX_TERMS)
+    throw new QuernError(`${owner} has ${items.length} terms; the limit is ${constants.QUERN_MAX_TERMS}`, "QUERN_ERROR_LIMIT");
   return items.map((item, index) => {
     const made = item instanceof Component ? read(item) : item;
     if (made?.component === undefined) throw new QuernError(`${owner}: term ${index} is neither a component nor a term`);
@@ -331,6 +400,8 @@ export class World {
 
   close() {
     if (this.#handle === 0) return;
+    if (this.children.some(({isRunning}) => isRunning))
+      throw new QuernError("World.close: a frame of the world is running: close the world afterwards", "QUERN_ERROR_WORLD_LOCKED");
     for (const child of this.children.reverse()) if (child.handle !== 0) child.close();
     module._quern_world_destroy(this.#handle);
     this.#handle = 0;
@@ -346,6 +417,59 @@ export class World {
 
   query(...terms) {
     return new Query(this, terms);
+  }
+
+  event(name, fields = {}) {
+    return new Event(this, name, fields);
+  }
+
+  emit(...values) {
+    withArena((arena) => emitEach(arena, values, "World.emit", (event, address) => check(module._quern_world_emit(this.handle, event.handle, address, 1))));
+  }
+
+  relation(name, {levels = false, ordered = false, many = false} = {}) {
+    const relation = stored((out, arena) =>
+      module._quern_relation_register(this.handle, arena.struct("quern_relation_def", {name: arena.text(name), levels, ordered, many}), out), "u32");
+    return new Relation(this, name, relation);
+  }
+
+  get parent() {
+    return new Relation(this, "parent", module._quern_world_parent(this.handle));
+  }
+
+  relate(source, relation, target) {
+    check(module._quern_entity_relate(this.handle, source, relation.relation, target));
+  }
+
+  unrelate(source, relation, target = null) {
+    check(target === null ? module._quern_entity_unrelate(this.handle, source, relation.relation)
+                          : module._quern_entity_unrelate_from(this.handle, source, relation.relation, target));
+  }
+
+  target(source, relation) {
+    module._quern_error_clear();
+    const target = BigInt.asUintN(64, module._quern_entity_target(this.handle, source, relation.relation));
+    if (target === 0n && lastMessage() !== "") throw new QuernError(lastMessage());
+    return target === 0n ? null : target;
+  }
+
+  sources(target, relation) {
+    module._quern_error_clear();
+    const count = module._quern_entity_source_count(this.handle, target, relation.relation);
+    if (count === 0 && lastMessage() !== "") throw new QuernError(lastMessage());
+    return withArena((arena) => {
+      const found = arena.allocate(8 * count);
+      module._quern_entity_list_sources(this.handle, target, relation.relation, found, count);
+      return [...arrayAt("u64", found, count)];
+    });
+  }
+
+  prefab(root) {
+    return new Prefab(this, stored((out) => module._quern_prefab_capture(this.handle, root, out)));
+  }
+
+  spawn(prefab, ...values) {
+    return stored((out, arena) => module._quern_prefab_spawn(this.handle, prefab.handle, storeSpawn(arena, values), out));
   }
 
   create(...values) {
@@ -459,6 +583,48 @@ class Context {
     resource.store(module._quern_context_resource_write(this.require(), resource.handle), value);
   }
 
+  *events(event) {
+    this.requireEvent(event, "events", "read");
+    const arena = new Arena();
+    try {
+      const iterator = arena.struct("quern_event_iterator");
+      module._quern_context_events(this.require(), event.handle, iterator);
+      while (this.require() && module._quern_event_next(iterator)) {
+        const block = addressOf("quern_event_iterator", iterator, "block");
+        const count = getMember("quern_event_block", block, "count"), values = getMember("quern_event_block", block, "values");
+        for (let i = 0; i < count && this.require(); i++) yield event.load(values + i * event.layout.size);
+      }
+    } finally {
+      arena.release();
+    }
+  }
+
+  emit(...values) {
+    withArena((arena) => emitEach(arena, values, `system '${this.system.name}'`, (event, address) => {
+      this.requireEvent(event, "emits", "emit");
+      if (!module._quern_context_emit(this.require(), event.handle, address, 1)) throw new QuernError(lastMessage());
+    }));
+  }
+
+  requireEvent(event, list, verb) {
+    if (!this.system[list].includes(event))
+      throw new QuernError(`system '${this.system.name}' does not declare that it ${verb}s the event '${event.name}'`, "QUERN_ERROR_UNDECLARED_ACCESS");
+  }
+
+  relate(source, relation, target) {
+    check(module._quern_commands_relate(module._quern_context_commands(this.require()), source, relation.relation, target));
+  }
+
+  unrelate(source, relation, target = null) {
+    const commands = module._quern_context_commands(this.require());
+    check(target === null ? module._quern_commands_unrelate(commands, source, relation.relation)
+                          : module._quern_commands_unrelate_from(commands, source, relation.relation, target));
+  }
+
+  spawn(prefab, ...values) {
+    return stored((out, arena) => module._quern_commands_spawn(module._quern_context_commands(this.require()), prefab.handle, storeSpawn(arena, values), out));
+  }
+
   create(...values) {
     return stored((out, arena) => module._quern_commands_create_with(module._quern_context_commands(this.require()), ...storeValues(arena, values), values.length, out));
   }
@@ -471,36 +637,40 @@ class Context {
 export class Schedule {
   #failure = null;
   #systems = [];
+  isRunning = false;
 
   constructor(world, phases = []) {
     this.world = world;
     this.phases = phases.length > 0 ? phases : ["update"];
     this.handle = stored((out, arena) => {
       const definition = arena.struct("quern_schedule_def");
-      phases.forEach((phase, index) => setMember("quern_schedule_def", definition, "phases", arena.text(phase), index));
+      fill("quern_schedule_def", definition, "phases", phases, "Schedule: phases", (phase, address) => storeWord(arena.text(phase), address));
       return module._quern_schedule_create(world.handle, definition, out);
     }, "pointer");
     world.children.push(this);
   }
 
-  add(name, terms, run, {phase = this.phases[0], queries = [], resources = [], before = [], after = [], exclusive = false} = {}) {
+  add(name, terms, run, {phase = this.phases[0], queries = [], resources = [], events = [], emits = [], before = [], after = [], exclusive = false} = {}) {
     if (!this.phases.includes(phase)) throw new QuernError(`system '${name}': the schedule has no phase '${phase}'; it has ${this.phases.join(", ")}`);
-    const system = {name, world: this.world, isExclusive: exclusive, resources: new Map(), callback: 0};
+    const system = {name, world: this.world, isExclusive: exclusive, resources: new Map(), events, emits, callback: 0};
     const owner = `system '${name}'`;
     withArena((arena) => {
       const struct = "quern_system_def";
       const definition = arena.struct(struct, {name: arena.text(name), phase: this.phases.indexOf(phase), flags: constants[exclusive ? "QUERN_SYSTEM_EXCLUSIVE" : "QUERN_SYSTEM_MAIN_THREAD"]});
       system.terms = storeTerms(struct, definition, terms, owner);
-      system.queries = queries.map((query, index) => storeTerms("quern_query_def", addressOf(struct, definition, "queries", index), query, owner));
-      resources.forEach((item, index) => {
+      const fillFrom = (name, items, what, store) => fill(struct, definition, name, items, `${owner}: ${what}`, store);
+      system.queries = [];
+      fillFrom("queries", queries, "queries", (query, address) => system.queries.push(storeTerms("quern_query_def", address, query, owner)));
+      fillFrom("reads_events", events, "events", (event, address) => storeWord(event.handle, address));
+      fillFrom("emits", emits, "emits", (event, address) => storeWord(event.handle, address));
+      fillFrom("resources", resources, "resources", (item, address) => {
         const {resource, access} = item instanceof Resource ? {resource: item, access: constants.QUERN_ACCESS_READ} : item;
-        const address = addressOf(struct, definition, "resources", index);
         system.resources.set(resource, access);
         setMember("quern_resource_access", address, "resource", resource.handle);
         setMember("quern_resource_access", address, "access", access);
       });
       for (const [key, names] of Object.entries({before, after}))
-        names.forEach((other, index) => setMember(struct, definition, key, arena.text(other), index));
+        fillFrom(key, names, key, (other, address) => storeWord(arena.text(other), address));
       system.callback = module.addFunction((context, view) => this.#call(system, run, context, view), "vii");
       setMember(struct, definition, "run", system.callback);
       const result = module._quern_schedule_add_system(this.handle, definition, 0);
@@ -527,8 +697,15 @@ export class Schedule {
 
   run(deltaSeconds) {
     if (this.handle === 0) throw new QuernError("the schedule is used after it was closed");
+    if (this.isRunning) throw new QuernError("Schedule.run: this schedule is running a frame: call it between frames", "QUERN_ERROR_WORLD_LOCKED");
     this.#failure = null;
-    const result = module._quern_schedule_run(this.handle, 0, deltaSeconds);
+    this.isRunning = true;
+    let result;
+    try {
+      result = module._quern_schedule_run(this.handle, 0, deltaSeconds);
+    } finally {
+      this.isRunning = false;
+    }
     if (this.#failure !== null) {
       const {error} = this.#failure;
       this.#failure = null;
@@ -538,6 +715,7 @@ export class Schedule {
   }
 
   close() {
+    if (this.isRunning) throw new QuernError("Schedule.close: this schedule is running a frame: close it afterwards", "QUERN_ERROR_WORLD_LOCKED");
     module._quern_schedule_destroy(this.handle);
     this.handle = 0;
     for (const {callback} of this.#systems) module.removeFunction(callback);

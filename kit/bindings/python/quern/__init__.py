@@ -70,6 +70,15 @@ def check(result):
         raise Error(_message(), ffi.string(lib.quern_result_string(result)).decode())
 
 
+def _fill(array, values, what):
+    """Stores the values of a list in an array of a definition, which ends at its first zero."""
+    values = list(values)
+    if len(values) > len(array):
+        raise Error("%s: %d are given, and the limit is %d" % (what, len(values), len(array)), "QUERN_ERROR_LIMIT")
+    for i, value in enumerate(values):
+        array[i] = value
+
+
 def _entity(value):
     return ffi.new("quern_entity *", {"bits": int(value)})[0]
 
@@ -90,6 +99,8 @@ class _Calls:
                 return value.encode()
             if value is None:
                 return NULL
+            if wanted is ffi.typeof("quern_relation"):
+                return getattr(value, "relation", value)
             return getattr(value, "handle", value)
 
         def call_function(*arguments):
@@ -239,6 +250,58 @@ class Component:
         return "Component(%r, %s)" % (self.name, self.dtype)
 
 
+class Relation(Component):
+    """A relation of a world. It is a tag in terms, and of World.has: with_(Likes) matches entities that like another one."""
+
+    def __init__(self, world, relation, kind):
+        super().__init__(world, lib.quern_relation_component(relation), kind)
+        self.relation = relation
+
+
+class Event:
+    """An event of a world. Called with values of its fields, it is a value of itself."""
+
+    def __init__(self, world, handle, kind):
+        self.world, self.handle, self.type = world, handle, kind
+        self.name, self.dtype = kind.name, kind.dtype
+
+    def __call__(self, *values, **named):
+        return self, self.type.record(values, named)
+
+
+def _events(values, caller):
+    """Returns an event, its values as one array, and their number. values: one event; values of one event, such as
+    Hit(1), Hit(2); or an event and an array."""
+    if len(values) == 2 and isinstance(values[0], Event) and isinstance(values[1], np.ndarray):
+        return values[0], values[0].type.rows(values[1], len(values[1]), caller), len(values[1])
+    pairs = [(value, None) if isinstance(value, Event) else value for value in values]
+    if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 and pair[0] is pairs[0][0] for pair in pairs) or not isinstance(pairs[0][0], Event):
+        raise Error("%s: give values of one event, such as Hit(1), or an event and an array of its values" % caller)
+    event = pairs[0][0]
+    if event.dtype is None:
+        return event, None, len(pairs)
+    return event, np.concatenate([event.type.record((), {}) if record is None else record for _, record in pairs]), len(pairs)
+
+
+class Prefab:
+    """A captured tree, which World.spawn makes instances of."""
+
+    def __init__(self, world, handle):
+        self.world, self.handle = world, handle
+
+    def close(self):
+        """Destroys the prefab. Its instances stay."""
+        check(lib.quern_prefab_destroy(self.world.handle, self.handle))
+
+
+def _spawn_def(columns):
+    """Returns the definition of a spawn that overrides values of the roots, and what must live as long."""
+    definition = ffi.new("quern_spawn_def *")
+    _fill(definition.overrides, [{"component": component.handle, "column": _address(array)} for component, array in columns],
+          "spawn: values of the root")
+    return definition, columns
+
+
 class Resource:
     """A resource of a world."""
 
@@ -304,7 +367,7 @@ def changed(term):
 def _terms(items, owner):
     terms = [item if isinstance(item, Term) else read(item) for item in items]
     if len(terms) > CONSTANTS["QUERN_MAX_TERMS"]:
-        raise Error("%s has %d terms; the limit is %d" % (owner, len(terms), CONSTANTS["QUERN_MAX_TERMS"]))
+        raise Error("%s has %d terms; the limit is %d" % (owner, len(terms), CONSTANTS["QUERN_MAX_TERMS"]), "QUERN_ERROR_LIMIT")
     return terms
 
 
@@ -532,8 +595,7 @@ class World:
         definition.name = keep[0]
         if kind.dtype is not None:
             definition.size_bytes, definition.alignment_bytes = kind.dtype.itemsize, kind.dtype.alignment
-        for i, field in enumerate(kind.describe(keep)):
-            definition.fields[i] = field
+        _fill(definition.fields, kind.describe(keep), "fields of '%s'" % name)
         for option, value in options.items():
             setattr(definition, option, value)
         out = ffi.new(handle_type)
@@ -550,6 +612,81 @@ class World:
     def resource(self, resource_name, /, **fields):
         """Registers a resource of zero bytes with described fields."""
         return self._register(Resource, "quern_resource_def *", "quern_resource *", lib.quern_resource_register, resource_name, fields, {})
+
+    def relation(self, relation_name, /, **options):
+        """Registers a relation. The options are members of quern_relation_def, such as levels=True, ordered=True, many=True."""
+        definition, keep = ffi.new("quern_relation_def *"), ffi.new("char[]", relation_name.encode())
+        definition.name = keep
+        for option, value in options.items():
+            setattr(definition, option, value)
+        out = ffi.new("quern_relation *")
+        check(lib.quern_relation_register(self.handle, definition, out))
+        return Relation(self, out[0], _Type(relation_name, {}))
+
+    @property
+    def parent(self):
+        """The built-in relation of the hierarchy."""
+        return Relation(self, lib.quern_world_parent(self.handle), _Type("parent", {}))
+
+    def relate(self, source, relation, target):
+        check(lib.quern_entity_relate(self.handle, _entity(source), relation.relation, _entity(target)))
+
+    def unrelate(self, source, relation, target=None):
+        """Removes the target of a source, or one of several."""
+        if target is None:
+            check(lib.quern_entity_unrelate(self.handle, _entity(source), relation.relation))
+        else:
+            check(lib.quern_entity_unrelate_from(self.handle, _entity(source), relation.relation, _entity(target)))
+
+    def target(self, source, relation):
+        """Returns the target of a source; None if it has none."""
+        lib.quern_error_clear()
+        target = lib.quern_entity_target(self.handle, _entity(source), relation.relation).bits
+        if target == 0 and _message():
+            raise Error(_message())
+        return target or None
+
+    def sources(self, target, relation):
+        """Returns the sources of a target, such as the children of a parent, as an array of uint64."""
+        lib.quern_error_clear()
+        count = lib.quern_entity_source_count(self.handle, _entity(target), relation.relation)
+        if count == 0 and _message():
+            raise Error(_message())
+        found = np.zeros(count, "u8")
+        lib.quern_entity_list_sources(self.handle, _entity(target), relation.relation, ffi.cast("quern_entity *", found.ctypes.data), count)
+        return found
+
+    def event(self, event_name, /, **fields):
+        """Registers an event with fields like those of a component, or with none."""
+        return self._register(Event, "quern_event_def *", "quern_event *", lib.quern_event_register, event_name, fields, {})
+
+    def emit(self, *values):
+        """Emits events between frames: Hit(1), Hit(2), or Hit and an array of its dtype."""
+        event, array, count = _events(values, "World.emit")
+        check(lib.quern_world_emit(self.handle, event.handle, _address(array), count))
+
+    def prefab(self, root):
+        """Captures an entity and everything below it as a prefab."""
+        out = ffi.new("quern_prefab *")
+        check(lib.quern_prefab_capture(self.handle, _entity(root), out))
+        return Prefab(self, out[0])
+
+    def spawn(self, prefab, *values):
+        """Spawns an instance of a prefab, and returns its root; the values replace those of the root."""
+        definition, keep = _spawn_def(list(map(_split_value, values)))
+        out = ffi.new("quern_entity *")
+        check(lib.quern_prefab_spawn(self.handle, prefab.handle, definition, out))
+        del keep
+        return out.bits
+
+    def spawn_many(self, prefab, count, columns={}):
+        """Spawns instances. columns: values of the roots by component, as in create_many. Returns the roots as an array."""
+        rows = [(component, component.type.rows(array, count, "World.spawn_many")) for component, array in columns.items()]
+        definition, keep = _spawn_def(rows)
+        roots = np.zeros(count, "u8")
+        check(lib.quern_prefab_spawn_many(self.handle, prefab.handle, count, definition, ffi.cast("quern_entity *", roots.ctypes.data), NULL))
+        del keep
+        return roots
 
     def __getitem__(self, name):
         """Returns a component by name, also one that a library or an archive has registered: its dtype comes from its
@@ -631,8 +768,7 @@ class World:
     def save(self, schedules=()):
         """Returns an archive of the world as bytes."""
         definition, buffer = ffi.new("quern_save_def *"), ffi.new("quern_byte_buffer *")
-        for i, schedule in enumerate(schedules):
-            definition.schedules[i] = schedule.handle
+        _fill(definition.schedules, [schedule.handle for schedule in schedules], "World.save: schedules")
         try:
             check(lib.quern_world_save(self.handle, lib.quern_sink_bytes(buffer), definition))
             return bytes(ffi.buffer(buffer.bytes, buffer.size_bytes))
@@ -644,8 +780,7 @@ class World:
         out if asked to."""
         definition, report = ffi.new("quern_load_def *"), ffi.new("quern_load_report *")
         definition.leave_out_missing = leave_out_missing
-        for i, schedule in enumerate(schedules):
-            definition.schedules[i] = schedule.handle
+        _fill(definition.schedules, [schedule.handle for schedule in schedules], "World.load: schedules")
         data = ffi.from_buffer(archive)
         check(lib.quern_world_load(self.handle, lib.quern_source_bytes(data, len(data)), definition, report))
         return report.entity_count
@@ -757,7 +892,48 @@ class Context:
             return array[0]
         return _array_at(lib.quern_context_resource(self.handle, resource.handle), 1, resource.dtype, False).copy()[0]
 
+    def events(self, event):
+        """Returns the events since the system last ran, which it reads (events=[...]), as an array of copies, in order. Of an
+        event without fields, the number of them."""
+        self._declared(event, self._system.events, "read")
+        iterator = ffi.new("quern_event_iterator *")
+        lib.quern_context_events(self.handle, event.handle, iterator)
+        if event.dtype is None:
+            return lib.quern_context_event_count(self.handle, event.handle)
+        blocks = []
+        while lib.quern_event_next(iterator):
+            blocks.append(_array_at(iterator.block.values, iterator.block.count, event.dtype, False).copy())
+        return np.concatenate(blocks) if blocks else np.zeros(0, event.dtype)
+
+    def emit(self, *values):
+        """Emits events, which the system declares (emits=[...]): Hit(1), Hit(2), or Hit and an array of its dtype."""
+        event, array, count = _events(values, "system '%s'" % self._system.name)
+        self._declared(event, self._system.emits, "emit")
+        if not lib.quern_context_emit(self.handle, event.handle, _address(array), count):
+            raise Error(_message())
+
+    def _declared(self, event, events, verb):
+        if event not in events:
+            raise Error("system '%s' does not declare that it %ss the event '%s'" % (self._system.name, verb, event.name), "QUERN_ERROR_UNDECLARED_ACCESS")
+
     # Commands: changes that the next sync point makes.
+
+    def relate(self, source, relation, target):
+        check(lib.quern_commands_relate(lib.quern_context_commands(self.handle), _entity(source), relation.relation, _entity(target)))
+
+    def unrelate(self, source, relation, target=None):
+        commands = lib.quern_context_commands(self.handle)
+        if target is None:
+            check(lib.quern_commands_unrelate(commands, _entity(source), relation.relation))
+        else:
+            check(lib.quern_commands_unrelate_from(commands, _entity(source), relation.relation, _entity(target)))
+
+    def spawn(self, prefab, *values):
+        definition, keep = _spawn_def(list(map(_split_value, values)))
+        out = ffi.new("quern_entity *")
+        check(lib.quern_commands_spawn(lib.quern_context_commands(self.handle), prefab.handle, definition, out))
+        del keep
+        return out.bits
 
     def create(self, *values):
         components, addresses, keep = _split_values(values)
@@ -780,8 +956,9 @@ class Context:
 class _System:
     """A system whose function is in Python. The schedule keeps it, and so the callback that the library calls."""
 
-    def __init__(self, schedule, function, name, terms, queries, lookups, resources, flags):
+    def __init__(self, schedule, function, name, terms, queries, lookups, resources, events, emits, flags):
         self.schedule, self.function, self.name, self.terms = schedule, function, name, terms
+        self.events, self.emits = events, emits
         self.queries, self.lookups, self.resources = queries, lookups, resources
         self.is_exclusive = bool(flags & CONSTANTS["QUERN_SYSTEM_EXCLUSIVE"])
         self.callback = ffi.callback("quern_view_callback *", self.run, onerror=self.fail)
@@ -814,8 +991,7 @@ class Schedule(_Owned):
     def __init__(self, world, phases=(), fixed_step=None):
         self.world, self.error, self._systems = world, None, {}
         definition, keep = ffi.new("quern_schedule_def *"), [ffi.new("char[]", phase.encode()) for phase in phases]
-        for i, phase in enumerate(keep):
-            definition.phases[i] = phase
+        _fill(definition.phases, keep, "Schedule: phases")
         out = ffi.new("quern_schedule **")
         check(lib.quern_schedule_create(world.handle, definition, out))
         self.phases = list(phases) or ["update"]
@@ -824,42 +1000,40 @@ class Schedule(_Owned):
             for phase in range(len(self.phases)):
                 check(lib.quern_schedule_set_fixed_step(self.handle, phase, fixed_step, 4))
 
-    def system(self, *terms, name=None, phase=None, before=(), after=(), queries=(), lookups=(), resources=(), exclusive=False, **options):
+    def system(self, *terms, name=None, phase=None, before=(), after=(), queries=(), lookups=(), resources=(), events=(), emits=(),
+               exclusive=False, **options):
         """Adds the decorated function as a system: function(context, view), or function(context) without terms.
 
-        resources: a Resource is read, write(resource) is written. queries: lists of terms, for Context.query. exclusive: the
+        resources: a Resource is read, write(resource) is written. queries: lists of terms, for Context.query. events: those that
+        Context.events reads; emits: those that Context.emit emits. exclusive: the
         system runs alone and may change Context.world at once. Further options are members of quern_system_def."""
 
         def add(function):
             self._add(function, name or function.__name__, terms, phase, {"before": before, "after": after}, queries, lookups, resources,
-                      exclusive, options)
+                      list(events), list(emits), exclusive, options)
             return function
 
         return add
 
-    def _add(self, function, name, terms, phase, orders, queries, lookups, resources, exclusive, options):
+    def _add(self, function, name, terms, phase, orders, queries, lookups, resources, events, emits, exclusive, options):
         if phase is not None and phase not in self.phases:
             raise Error("system '%s': the schedule has no phase '%s'; it has %s" % (name, phase, ", ".join(self.phases)))
         flags = CONSTANTS["QUERN_SYSTEM_EXCLUSIVE" if exclusive else "QUERN_SYSTEM_MAIN_THREAD"] | options.pop("flags", 0)
         access = dict(one if isinstance(one, tuple) else (one, CONSTANTS["QUERN_ACCESS_READ"]) for one in resources)
         system = _System(self, function, name, _terms(terms, "system '%s'" % name), [_terms(query, "system '%s'" % name) for query in queries],
-                         list(lookups), access, flags)
+                         list(lookups), access, events, emits, flags)
         definition, keep = ffi.new("quern_system_def *"), [ffi.new("char[]", name.encode())]
         definition.name, definition.run, definition.flags = keep[0], system.callback, flags
         definition.phase = self.phases.index(phase) if phase is not None else 0
-        for i, term in enumerate(system.terms):
-            definition.terms[i] = term.term
-        for i, query in enumerate(system.queries):
-            for k, term in enumerate(query):
-                definition.queries[i].terms[k] = term.term
-        for i, component in enumerate(system.lookups):
-            definition.lookups[i].component = component.handle
-        for i, (resource, how) in enumerate(access.items()):
-            definition.resources[i].resource, definition.resources[i].access = resource.handle, how
+        lists = {"terms": [term.term for term in system.terms], "queries": [{"terms": [term.term for term in query]} for query in system.queries],
+                 "lookups": [{"component": component.handle} for component in system.lookups],
+                 "resources": [{"resource": resource.handle, "access": how} for resource, how in access.items()],
+                 "reads_events": [event.handle for event in events], "emits": [event.handle for event in emits]}
         for key, names in orders.items():
-            for i, other in enumerate([names] if isinstance(names, str) else names):
-                keep.append(ffi.new("char[]", other.encode()))
-                getattr(definition, key)[i] = keep[-1]
+            lists[key] = [ffi.new("char[]", other.encode()) for other in ([names] if isinstance(names, str) else names)]
+            keep += lists[key]
+        for key, values in lists.items():
+            _fill(getattr(definition, key), values, "system '%s': %s" % (name, key))
         for key, value in options.items():
             setattr(definition, key, value)
         check(lib.quern_schedule_add_system(self.handle, definition, NULL))
@@ -887,8 +1061,7 @@ class History(_Owned):
         self.world, self._schedules = world, list(schedules)
         definition, out = ffi.new("quern_history_def *"), ffi.new("quern_history **")
         definition.frame_count = frames
-        for i, schedule in enumerate(self._schedules):
-            definition.schedules[i] = schedule.handle
+        _fill(definition.schedules, [schedule.handle for schedule in self._schedules], "History: schedules")
         check(lib.quern_history_create(world.handle, definition, out))
         self._own(world, out[0], lib.quern_history_destroy, self._schedules)
 

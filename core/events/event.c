@@ -83,6 +83,7 @@ static char *packing_append(event_packing *packing, quern__channel *channel, uin
     const size_t bytes = (size_t)count * channel->stride_bytes;
     if (packing->left_bytes < bytes) {
         packing->block = *packing->blocks;
+        assert(packing->block != NULL);
         *packing->blocks = packing->block->next;
         packing->left_bytes = QUERN__EVENT_VALUES_BYTES;
     }

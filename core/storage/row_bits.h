@@ -31,6 +31,8 @@
 
 #include <quern/query.h>
 
+#include <assert.h>
+
 /* The meaning of a bit column's bits. The first kinds belong to components, one for each row flag (type_internal.h).
  * For example, a set bit in QUERN__BIT_COLUMN_CAN_DISABLE means that the component is disabled in the row. The id of
  * such a bit column is the component's index. */
@@ -192,6 +194,7 @@ _Static_assert(sizeof((quern__row_mask){0}.words) / sizeof(uint64_t) == QUERN__B
 static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count)
 {
     mask->word_count = (row_count + 63) / 64;
+    assert(mask->word_count <= QUERN__BIT_COLUMN_ROW_WORDS && mask->word_count * 64 >= row_count);
     for (uint32_t i = 0; i < mask->word_count; i++)
         mask->words[i] = ~UINT64_C(0);
     if (row_count % 64 != 0) mask->words[mask->word_count - 1] >>= 64 - row_count % 64;

@@ -19,7 +19,8 @@ enum {
     REPORT_CALLS_MAX = 3000,
     ACTION_STEPS = 15,
     TRIES = 30,
-    MOST_MS = 1000000
+    MOST_MS = 1000000,
+    KEY_DIGITS = 2 * WIRE_KEY_BYTES
 };
 
 const char net_usage[] =
@@ -48,14 +49,14 @@ static uint32_t number_of(const char *option, uint32_t most)
 static void parse_key(unsigned char *key, const char *text)
 {
     const size_t digits = strspn(text, "0123456789abcdefABCDEF");
-    if (digits != 2 * WIRE_KEY_BYTES || text[digits] != '\0') {
+    if (digits != KEY_DIGITS || text[digits] != '\0') {
         fprintf(stderr, "keep: --key takes %u hexadecimal digits, as from: openssl rand -hex %u\n",
-                2 * WIRE_KEY_BYTES, WIRE_KEY_BYTES);
+                KEY_DIGITS, WIRE_KEY_BYTES);
         exit(2);
     }
-    for (uint32_t i = 0; i < WIRE_KEY_BYTES; i++) {
-        const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
-        key[i] = (unsigned char)strtoul(pair, NULL, 16);
+    for (size_t i = 0; i < KEY_DIGITS; i += 2) {
+        const char pair[3] = {text[i], text[i + 1], '\0'};
+        key[i / 2] = (unsigned char)strtoul(pair, NULL, 16);
     }
 }
 

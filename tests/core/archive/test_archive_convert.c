@@ -214,7 +214,7 @@ Test(archive_convert, a_relation_with_other_rules_is_rejected)
     quern_relation relation = make_relation(from, .name = "r", .levels = true);
     must(quern_entity_relate(from, setup_entity(from), relation, setup_entity(from)));
     save(NULL);
-    relation = make_relation(to, .name = "r");
+    (void)make_relation(to, .name = "r");
     must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
@@ -435,10 +435,10 @@ Test(archive_convert, resource_fields_load_into_an_undescribed_resource_of_the_s
     typedef struct pair {
         int32_t a, b;
     } pair;
-    quern_resource resource =
-        make_resource(from, .name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4,
-                      .fields = QUERN_FIELDS(pair, a, b), .value = &(pair){3, 4});
-    resource = make_resource(to, .name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4);
+    (void)make_resource(from, .name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4,
+                        .fields = QUERN_FIELDS(pair, a, b), .value = &(pair){3, 4});
+    const quern_resource resource =
+        make_resource(to, .name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4);
     save(NULL);
     must(load(NULL, NULL));
     const pair *got = quern_resource_get(to, resource);

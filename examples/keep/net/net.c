@@ -39,7 +39,6 @@ const char net_usage[] =
 
 /* --------------------------------------------------------------------------------------------- opening */
 
-/* Returns a hash of what the levels of all machines must have in common. */
 static uint32_t number_of(const char *option, uint32_t most)
 {
     return (uint32_t)parse_number("keep", option, optarg, 0, most);

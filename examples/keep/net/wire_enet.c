@@ -20,6 +20,8 @@ enum {
     PACKET_BYTES = QUERN_NETPLAY_PACKET_BYTES + HEAD_BYTES,
     PACKETS_MAX = 4096, /* in each queue; more are lost */
     CONNECTIONS_MAX = 16,
+    PEERS_MAX =
+        64, /* of ENet: those beyond the connections are refused, or replace one that has not answered */
     NO_PLAYER = PLAYERS_MAX
 };
 
@@ -87,7 +89,7 @@ static EnetWire *create(const ENetAddress *address, const WireOptions *options)
     memcpy(wire->key, options->key, sizeof wire->key);
     wire->received.packets = check_memory(calloc(PACKETS_MAX, sizeof(Packet)));
     if (enet_initialize() == 0)
-        wire->enet = enet_host_create(address, address != NULL ? CONNECTIONS_MAX : 1, 2, 0, 0);
+        wire->enet = enet_host_create(address, address != NULL ? PEERS_MAX : 1, 2, 0, 0);
     return wire;
 }
 
@@ -263,18 +265,32 @@ bool enet_wire_is_lost(const EnetWire *wire)
 
 /* --------------------------------------------------------------------------------------------- polling */
 
+/* Returns a free place for a connection; if there is none, that of the machine that has not answered for longest; NULL if
+ * all have answered. */
+static Machine *free_place(EnetWire *wire)
+{
+    Machine *oldest = NULL;
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        Machine *machine = &wire->machines[i];
+        if (machine->peer == NULL) return machine;
+        if (machine->question.is_answered) continue;
+        if (oldest == NULL || machine->question.until_ns < oldest->question.until_ns) oldest = machine;
+    }
+    if (oldest != NULL) leave_machine(oldest);
+    return oldest;
+}
+
 static void connect_machine(EnetWire *wire, ENetPeer *peer)
 {
     if (!wire->is_host) return;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
-        Machine *machine = &wire->machines[i];
-        if (machine->peer != NULL) continue;
-        *machine = (Machine){.peer = peer, .player = NO_PLAYER, .question = wire_ask(wire->key)};
-        peer->data = machine;
-        send_message(machine, MESSAGE_ASK, &machine->question.number, sizeof machine->question.number);
+    Machine *machine = free_place(wire);
+    if (machine == NULL) {
+        enet_peer_disconnect_now(peer, 0);
         return;
     }
-    enet_peer_disconnect(peer, 0);
+    *machine = (Machine){.peer = peer, .player = NO_PLAYER, .question = wire_ask(wire->key)};
+    peer->data = machine;
+    send_message(machine, MESSAGE_ASK, &machine->question.number, sizeof machine->question.number);
 }
 
 static void disconnect_machine(EnetWire *wire, const ENetPeer *peer)

@@ -29,7 +29,8 @@ enum {
     CONNECTIONS_MAX = 16,
     NO_PLAYER = PLAYERS_MAX,
     NO_SOCKET = -1,
-    JOIN_SECONDS = 5 /* for which a machine tries to connect */
+    MESSAGES_AT_ONCE = 8, /* that are read of a machine in one poll: it cannot hold the game up */
+    JOIN_SECONDS = 5      /* for which a machine tries to connect */
 };
 
 typedef enum Message { MESSAGE_ASK = 1, MESSAGE_ANSWER, MESSAGE_START, MESSAGE_DONE } Message;
@@ -233,7 +234,7 @@ static void take_number(UdpWire *wire, Machine *machine)
 /* Reads what a machine has sent. */
 static void read_messages(UdpWire *wire, Machine *machine)
 {
-    while (machine->socket != NO_SOCKET) {
+    for (uint32_t i = 0; i < MESSAGES_AT_ONCE && machine->socket != NO_SOCKET; i++) {
         const ssize_t count = recv(machine->socket, machine->bytes + machine->size_bytes,
                                    MESSAGE_BYTES - machine->size_bytes, 0);
         if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
@@ -244,6 +245,10 @@ static void read_messages(UdpWire *wire, Machine *machine)
         machine->size_bytes += (size_t)count;
         if (machine->size_bytes < MESSAGE_BYTES) continue;
         machine->size_bytes = 0;
+        if (wire->is_host && !machine->question.is_answered && machine->bytes[0] != MESSAGE_ANSWER) {
+            lose_machine(wire, machine); /* a stranger */
+            return;
+        }
         if (machine->bytes[0] == MESSAGE_START) take_start(wire, machine->bytes + 1);
         if (machine->bytes[0] == MESSAGE_ASK || machine->bytes[0] == MESSAGE_ANSWER)
             take_number(wire, machine);

@@ -647,6 +647,7 @@ static bool merge_view_whole(walk *it, quern__chunk_edits *edits)
 {
     if (edits->touched[-1] != 0) return false; /* some rows have edits of their own */
     it->chunk = NULL;
+    it->chunk_rows = 0; /* as at the begin: no location, not even that of a new entity, is in the chunk */
     switch (view_edits_add(edits, it->batch)) {
     case VIEW_MERGED:
         return true;

@@ -626,7 +626,9 @@ QUERN_API const char *quern_command_kind_string(quern_command_kind kind);
 /** A single command of a sync point. */
 typedef struct quern_logged_command {
     quern_command_kind kind; /**< What the command does. */
-    quern_system system;     /**< The system that recorded the command. Null: code outside of systems. */
+    /** The system that recorded the command. Null: code outside of systems. Of events that a failed frame has kept, it is the
+     * system that now has the place of theirs in the order, if systems were added or moved since. */
+    quern_system system;
     /** Number of the callback within the system: 0 is the condition or the begin callback, n the n-th view,
      * and the number after the last view the end callback. */
     uint32_t callback;
@@ -649,7 +651,9 @@ typedef struct quern_logged_command {
     /** Number of commands that it counts as in statistics: 1 + n for a create with n components. Of events,
      * their number. */
     uint64_t command_count;
-    uint64_t dropped_count; /**< The part of them that was dropped. */
+    /** The part of them that was dropped. A clone counts one for each target of the copy that has ended, which may be more than
+     * its command_count. */
+    uint64_t dropped_count;
 } quern_logged_command;
 
 /** Where in the frame a sync point was. */
@@ -664,22 +668,23 @@ typedef enum quern_sync_place {
 typedef struct quern_logged_sync {
     quern_sync_place place; /**< Where it was. */
     uint32_t phase;         /**< Index of its phase. 0 if it was in none. */
-    /** Name of its phase; NULL if it was in none. Valid until the phases change. */
+    /** Name of its phase; NULL if it was in none. Valid until the next frame or the end of the log. */
     const char *phase_name;
     quern_system
         before; /**< The system that it precedes in its phase. Null: none, such as at the end of a phase. */
-    uint32_t first;          /**< Index of its first command in the log. */
-    uint32_t count;          /**< Number of its commands in the log. */
-    uint64_t left_out_count; /**< Number of its commands for which the log had no room: the last ones. */
+    uint32_t first; /**< Index of its first command in the log. */
+    uint32_t count; /**< Number of its commands in the log. */
+    uint64_t
+        left_out_count; /**< Number of its commands that are not listed, since the log had no room for them or for ones before. */
 } quern_logged_sync;
 
 /** Figures of a command log. */
 typedef struct quern_command_log_stats {
-    uint64_t frame_index;         /**< Number of the frame that was listed, as in quern_frame_stats. */
-    bool has_frame;               /**< A frame began since the log was set. */
-    uint32_t sync_count;          /**< Number of sync points that are listed. */
-    uint32_t count;               /**< Number of commands that are listed. */
-    uint64_t left_out_count;      /**< Number of commands for which there was no room. */
+    uint64_t frame_index;    /**< Number of the frame that was listed, as in quern_frame_stats. */
+    bool has_frame;          /**< A frame was listed since the log was created. */
+    uint32_t sync_count;     /**< Number of sync points that are listed. */
+    uint32_t count;          /**< Number of commands that are listed. */
+    uint64_t left_out_count; /**< Number of commands of the frame that are not listed: the last ones. */
     uint32_t left_out_sync_count; /**< Number of sync points beyond QUERN_MAX_LOGGED_SYNCS. */
 } quern_command_log_stats;
 
@@ -711,7 +716,8 @@ QUERN_API void quern_command_log_destroy(quern_command_log *log);
  * accumulated values, in the same order; then events, by type, system and callback. The order and the content do not depend
  * on the number of threads. A command for a view is listed row by row. Values and names are not kept. Sync points of
  * quern_world_flush and parallel queries are not listed, unless they are those before the first system. A sync point that
- * fails is not listed: its commands are kept, and the frame that applies them lists them.
+ * fails is not listed: its commands are kept, and the frame that applies them lists them. Calls of quern_world_react between
+ * frames add their sync points to the list of the last frame.
  *
  * Without a log, a sync point costs one branch more. A frame with a log allocates nothing more and cannot fail by it:
  * commands beyond the size of the log are counted. Errors, with nothing changed: NULL_ARGUMENT (schedule), INVALID_ARGUMENT

@@ -37,6 +37,7 @@ struct quern_command_log {
     bool is_in_sync; /* the sync point that runs is listed, as the last one */
     bool has_listed; /* the commands of the last sync point are listed */
     uint64_t frame_index;
+    char phase_names[QUERN_MAX_PHASES][QUERN_MAX_NAME_BYTES + 1]; /* the log may outlive the schedule */
     quern_logged_sync syncs[QUERN_MAX_LOGGED_SYNCS];
     quern_component *components;
     logged commands[];
@@ -77,6 +78,9 @@ static void begin_frame(quern__command_listener *listener)
     log->left_out_count = 0;
     log->has_frame = true;
     log->frame_index = log->schedule->frame_index;
+    const quern__plan *plan = &log->schedule->plan;
+    for (uint32_t i = 0; i < plan->phase_count; i++)
+        snprintf(log->phase_names[i], sizeof log->phase_names[i], "%s", plan->phases[i].name);
 }
 
 /* Begins to list a sync point, in the place that the frame has reached. */
@@ -98,17 +102,18 @@ static void begin_sync(quern_command_log *log)
         const uint32_t next = (uint32_t)(segment - plan->segments.items) + 1;
         sync.place = QUERN_SYNC_PHASE;
         sync.phase = segment->phase;
-        sync.phase_name = plan->phases[segment->phase].name;
+        sync.phase_name = log->phase_names[segment->phase];
         if (next < plan->phases[segment->phase].end_segment)
             sync.before.bits = plan->order.items[segment->first]->handle_bits;
     }
     log->syncs[log->sync_count++] = sync;
 }
 
-/* Returns space for one more command of the sync point, or NULL if there is no room, and counts it. */
+/* Returns space for one more command of the sync point, or NULL if there is no room for it or for one before it, and counts
+ * it. */
 static logged *append(quern_command_log *log)
 {
-    if (!log->is_in_sync || log->count == log->capacity) return NULL;
+    if (!log->is_in_sync || log->left_out_count > 0 || log->count == log->capacity) return NULL;
     log->syncs[log->sync_count - 1].count++;
     return &log->commands[log->count++];
 }
@@ -315,6 +320,7 @@ static void list_channel(quern_command_log *log, const quern__channel *channel)
     const quern__plan *plan = &log->schedule->plan;
     const uint32_t first_bits = plan->world->storage.components.first_bits;
     logged *last = NULL;
+    uint64_t left_out_key = 0; /* of the last batch that found no room */
     for (uint32_t i = 0; i < channel->order.count; i++) {
         const quern__keyed_batch *batch = channel->order.items[i].pointer;
         if (last != NULL && last->key == batch->key) {
@@ -323,7 +329,8 @@ static void list_channel(quern_command_log *log, const quern__channel *channel)
         }
         logged *added = append(log);
         if (added == NULL) {
-            leave_out(log, 1);
+            if (i == 0 || left_out_key != batch->key) leave_out(log, 1);
+            left_out_key = batch->key;
             continue;
         }
         const uint32_t position = (uint32_t)(batch->key >> 32), callback = (uint32_t)batch->key;

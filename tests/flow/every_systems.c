@@ -233,7 +233,12 @@ static void visit_rows(run_of *run, const quern_view *view, uint32_t act_percent
     const uint64_t *ids = quern_view_read(view, 0);
     const void *bases[EVERY_TYPES];
     quern_row_range range = {0};
+    /* The views of a system with an order have few rows each. */
+    const uint64_t one_of = run->terms->order > 0 ? ids[0] % 8 : 0,
+                   bits = every_mix(every.seed ^ every_mix(every.frame + run->salt * 31));
+    const bool has_view_command = one_of == 0 && bits % 100 < 25, is_early = bits / 100 % 2 != 0;
     find_columns(run, view, bases);
+    if (has_view_command && is_early) command_view(run, view, ids);
     while (quern_view_next_range(view, &range))
         for (uint32_t i = range.first; i < range.first + range.count; i++) {
             int entity = EVERY_NONE;
@@ -249,10 +254,7 @@ static void visit_rows(run_of *run, const quern_view *view, uint32_t act_percent
             if (run->terms->has_up) use_up(run, view, i, ids[i], entity);
             if (random_chance(&run->by.random, act_percent)) every_act(&run->by, view->entities[i]);
         }
-    /* The views of a system with an order have few rows each. */
-    const uint64_t one_of = run->terms->order > 0 ? ids[0] % 8 : 0;
-    if (one_of == 0 && every_mix(every.seed ^ every_mix(every.frame + run->salt * 31)) % 100 < 25)
-        command_view(run, view, ids);
+    if (has_view_command && !is_early) command_view(run, view, ids);
 }
 
 /* The further query of each plain system; only reads. */

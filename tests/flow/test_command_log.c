@@ -363,6 +363,35 @@ Test(command_log, commands_beyond_its_size_are_counted)
     must_run(schedule, NULL);
 }
 
+static void create_with_components(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component list[] = {number, label, toggle};
+    (void)record_entity_with(commands, list, NULL, 3);
+    (void)record_entity_with(commands, list, NULL, 2);
+    must(quern_commands_destroy(commands, a));
+    for (uint64_t i = 0; i < 10240; i++)
+        cr_assert(quern_context_emit(context, note, &i, 1));
+}
+
+/* The list of components is full before the list of commands. Events of one callback are one, in however many blocks. */
+Test(command_log, what_is_left_out_is_the_end_of_the_frame)
+{
+    quern_command_log *small;
+    a = setup_entity(world);
+    must(quern_command_log_create(&(quern_command_log_def){.max_command_count = 2}, &small));
+    must(quern_schedule_set_command_log(schedule, small));
+    make_system(schedule, "first", NULL, .begin = create_with_components, .emits = {note});
+    must_run(schedule, NULL);
+    quern_command_log_stats stats;
+    quern_logged_command command;
+    must(quern_command_log_get_stats(small, &stats));
+    cr_assert(stats.count == 1 && stats.left_out_count == 3);
+    must(quern_command_log_get(small, 0, &command));
+    cr_assert(command.kind == QUERN_COMMAND_CREATE && command.component_count == 3);
+    quern_command_log_destroy(small);
+}
+
 Test(command_log, sync_points_beyond_the_maximum_are_counted)
 {
     must(quern_schedule_set_fixed_step(schedule, 0, 1.0 / 512, 300));
@@ -409,6 +438,20 @@ Test(command_log, a_log_and_its_schedule_may_end_in_any_order)
     quern_command_log_destroy(made);
     must_run(schedule, NULL);
     quern_command_log_destroy(NULL);
+}
+
+Test(command_log, names_of_phases_stay_until_the_next_frame)
+{
+    quern_schedule *other = setup_phases(world, 2);
+    quern_command_log_destroy(command_log);
+    must(quern_command_log_create(NULL, &command_log));
+    must(quern_schedule_set_command_log(other, command_log));
+    make_system(other, "creates", NULL, .begin = create_one, .phase = 1);
+    must_run(other, NULL);
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    snprintf(name, sizeof name, "%s", sync_at(0).phase_name);
+    quern_schedule_destroy(other);
+    cr_assert_str_eq(sync_at(0).phase_name, name);
 }
 
 /* ------------------------------------------------------------------------------------ random programs */

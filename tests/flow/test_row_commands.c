@@ -110,12 +110,12 @@ static void change_row(recording *of, uint32_t way, uint32_t kind, uint64_t valu
         if (!starts_alive[number % start_count]) return;
         entity = rows[number % start_count].entity;
     }
-    if (is_modelled && at == NULL) at = find_row(entity);
     if (way < 3) must(quern_commands_set(of->commands, entity, kinds[kind], &value));
     if (way == 3) must(quern_commands_add(of->commands, entity, kinds[kind], NULL));
     if (way == 4) must(quern_commands_remove(of->commands, entity, kinds[kind]));
     if (way == 5) must(quern_commands_destroy(of->commands, entity));
     if (!is_modelled) return;
+    if (at == NULL) at = find_row(entity);
     if (way < 3) model_set(at, kind, value);
     if (way == 3 && !at->has[kind]) model_set(at, kind, 0);
     if (way == 4) at->has[kind] = false;

@@ -65,15 +65,15 @@ typedef struct quern__command_kind {
  *
  *   name    last part of the enumerator's name: QUERN__OPERATION_name
  *   traits  member of quern__command_kind
- *   read    function that reads the effect of the command on one component of its operation (playback/effect.h);
+ *   read    function that reads the effect of the command on one component of its operation (playback/stages.h);
  *           NULL: the kind has no components, or merging adds it to no edit
- *   set     function that applies the commands of a batch to existing rows (playback/in_place.h); NULL: the kind
+ *   set     function that applies the commands of a batch to existing rows (playback/stages.h); NULL: the kind
  *           never has the trait IN_PLACE
  *   play    function that applies the commands of a batch to links and names, in order, before merging
- *           (playback/play.h); NULL: nothing is applied before merging
+ *           (playback/stages.h); NULL: nothing is applied before merging
  *
  * The remaining arguments are further members of quern__command_kind. The functions are defined in
- * core/playback, and only playback/kind_calls.c expands them.
+ * core/playback, and only playback/playback.c expands them.
  *
  * The kinds with exactly one component come first, since QUERN__SINGLE_KINDS numbers the operations of a
  * component. */

@@ -26,14 +26,16 @@ static void ask(quern_inspector *inspector, const char *method, const char *path
     if (status != 200) fprintf(stderr, "%s: status %u\n", path, (unsigned)status);
 }
 
-/* Frames at a steady pace. What is left of each one's time goes to the inspector: it answers meanwhile, and costs the frames
- * nothing. */
+/* Frames at a steady pace. The rest of each frame's time goes to the inspector, which answers meanwhile. */
 static void run_frames(quern_inspector *inspector, quern_history *history, uint64_t *frame, uint32_t count)
 {
     const uint64_t pace_ns = 4000000; /* a game would have 1000000000 / 60 */
     uint64_t due_ns = quern_clock_ns();
     while (count > 0) {
-        if (!quern_inspector_update(inspector, frame)) continue; /* paused from the page */
+        if (!quern_inspector_update(inspector, frame)) { /* paused from the page */
+            due_ns = quern_clock_ns();
+            continue;
+        }
         QUERN_MUST(quern_history_save(history, *frame, NULL));
         QUERN_MUST(quern_inspector_run(inspector, 1.0 / 60));
         (*frame)++;

@@ -330,22 +330,12 @@ quern_result quern__events_begin_sync(quern_schedule *schedule)
     return quern__events_gather(schedule->plan.world, &rows);
 }
 
-static quern_entity note_provisional(void *argument, quern_entity entity)
-{
-    quern_entity *found = argument;
-    if (quern_entity_is_provisional(entity)) *found = entity;
-    return entity;
-}
-
 /* In builds with checks: reports handles in emitted events that are still provisional after playback, and
  * would remain provisional. */
 static void report_provisional(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
     const quern_schedule *schedule = argument;
-    quern_entity found = {0};
-    for (uint32_t i = 0; i < keyed->batch.count && found.bits == 0; i++)
-        quern__type_visit_entities(type, keyed->batch.values + (size_t)i * type->size_bytes,
-                                   note_provisional, &found);
+    const quern_entity found = quern__type_find_provisional(type, keyed->batch.values, keyed->batch.count);
     if (found.bits == 0) return;
     const uint64_t position = keyed->key >> 32;
     quern__report_violation(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Recording frames, and running a recording again: what was recorded is compared with what happens. */
 #include "sched/replay/replay_internal.h"
 
 #include "core/base/containers.h"

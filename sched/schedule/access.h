@@ -3,17 +3,19 @@
 #ifndef QUERN_SCHED_SCHEDULE_ACCESS_H
 #define QUERN_SCHED_SCHEDULE_ACCESS_H
 
-/* ----------------------------------------------------------------------------------------- sets of pairs */
-
-/* A set of pairs (earlier, later) of numbers below 65,536. Each later number has a row: the set of its earlier numbers.
- * A row is stored as the shorter of two forms: a sorted list, or a bit set in units of 16 bits. So a row of few pairs
- * takes 2 bytes per pair, and no row takes more than one bit for each smaller number. */
+/* What systems access: sets of pairs of systems, sets of what each reads and writes, and their conflicts. */
 
 #include "core/base/containers.h"
 #include "core/events/event_internal.h"
 #include "core/storage/archetype.h"
 
 #include <quern/schedule.h>
+
+/* ----------------------------------------------------------------------------------------- sets of pairs */
+
+/* A set of pairs (earlier, later) of numbers below 65,536. Each later number has a row: the set of its earlier numbers.
+ * A row is stored as the shorter of two forms: a sorted list, or a bit set in units of 16 bits. So a row of few pairs
+ * takes 2 bytes per pair, and no row takes more than one bit for each smaller number. */
 
 typedef struct quern__pair_row {
     uint32_t first_unit;

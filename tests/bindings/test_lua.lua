@@ -116,6 +116,17 @@ function tests.relations(s)
   says("quern_entity_target: .*destroyed", world.target, world, eve, likes)
 end
 
+function tests.entities_compare_by_value(s)
+  local likes, ann, bob = s.world:relation("likes"), s.world:create(), s.world:create()
+  s.world:relate(ann, likes, bob)
+  equal(s.world:target(ann, likes) == bob, true)
+  equal(s.world:target(ann, likes) ~= ann, true)
+  equal(s.world:sources(bob, likes)[1] == ann, true)
+  equal(bob == nil or bob == "bob" or bob == 1 or bob == bob.bits or bob == ffi.cast("quern_entity *", nil), false)
+  s.world:destroy(bob)
+  equal(s.world:create() == bob, false) -- the same place, a newer generation
+end
+
 function tests.a_relation_with_several_targets(s)
   local owns, ann, hat, bag = s.world:relation("owns", {many = true}), s.world:create(), s.world:create(), s.world:create()
   s.world:relate(ann, owns, hat)

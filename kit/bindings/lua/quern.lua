@@ -47,6 +47,12 @@ end
 local lib = open_library()
 quern.lib = lib
 
+-- Entities compare by their bits; LuaJIT compares structs by their addresses.
+local entity_type, entity_pointer = ffi.typeof("quern_entity"), ffi.typeof("quern_entity *")
+local function is_entity(value) return ffi.istype(entity_type, value) and not ffi.istype(entity_pointer, value) end
+
+ffi.metatype(entity_type, {__eq = function(one, other) return is_entity(one) and is_entity(other) and one.bits == other.bits end})
+
 -- Raises an error unless a quern_result is QUERN_OK. level: as for error(), counted from the caller.
 local function check(result, level)
   if result ~= 0 then error(ffi.string(lib.quern_error_message()), (level or 1) + 1) end

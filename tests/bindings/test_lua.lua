@@ -164,6 +164,19 @@ function tests.events(s)
   equal(ticks, 2)
 end
 
+function tests.types_that_are_registered_twice(s)
+  local hit, count, sum = s.world:event("Twice", "float damage;"), s.world:resource("Twice", "float sum;"), 0
+  s.schedule:system("strike", {}, function(context)
+    local hit_again, count_again = s.world:event("Twice", "float damage;"), s.world:resource("Twice", "float sum;")
+    context:emit(hit_again(2))
+    for event in context:events(hit_again) do context:resource(count_again).sum = context:resource(count).sum + event.damage end
+    sum = context:resource(count).sum
+  end, {exclusive = true, events = {hit}, emits = {hit}, resources = {{count, true}}})
+  s.schedule:run(0)
+  s.schedule:run(0)
+  equal(sum, 2)
+end
+
 function tests.undeclared_events(s)
   local hit, ran = s.world:event("Hit", "float damage;"), false
   s.schedule:system("wrong", {}, function(context)

@@ -253,6 +253,7 @@ function World:close()
   forget(self, "world")
 end
 
+-- Registers a type. A name that is registered again gives the same table, as the library gives the same handle.
 local function register(world, name, declarations, definition_type, handle_type, call)
   local definition, keep = ffi.new(definition_type), {name}
   definition.name = name
@@ -266,17 +267,17 @@ local function register(world, name, declarations, definition_type, handle_type,
   end
   local out = ffi.new(handle_type .. "[1]")
   check(call(world.handle, definition, out), 3)
-  return {
+  local key = handle_type .. " " .. name
+  world.types[key] = world.types[key] or {
     handle = ffi.new(handle_type, out[0]), name = name, ctype = ctype, one = ctype and ffi.typeof("$[?]", ctype),
     pointer = ctype and ffi.typeof("$ *", ctype), const_pointer = ctype and ffi.typeof("const $ *", ctype),
   }
+  return world.types[key]
 end
 
 -- Registers a component: its fields are declared as in C. Without fields it is a tag.
 function World:component(name, declarations)
-  local made = register(self, name, declarations, "quern_component_def", "quern_component", lib.quern_component_register)
-  self.types[name] = self.types[name] or setmetatable(made, Component)
-  return self.types[name]
+  return setmetatable(register(self, name, declarations, "quern_component_def", "quern_component", lib.quern_component_register), Component)
 end
 
 -- Registers a resource of zero bytes. Its value is an array with one element.

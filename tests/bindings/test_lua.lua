@@ -182,11 +182,14 @@ function tests.undeclared_events(s)
   s.schedule:system("wrong", {}, function(context)
     says("does not declare that it emits the event 'Hit'", context.emit, context, hit(1))
     says("does not declare that it reads the event 'Hit'", context.events, context, hit)
+    says("Context:emit: give an event, .* not nil", context.emit, context)
     ran = true
   end, {exclusive = true})
   s.schedule:run(0)
   equal(ran, true)
   says("World:emit: give an event", s.world.emit, s.world, s.Position(1, 2))
+  says("World:emit: give an event, .* not nil", s.world.emit, s.world)
+  says("World:emit: give an event, .* not nil", s.world.emit, s.world, hit(1), nil, hit(2))
 end
 
 function tests.prefabs(s)
@@ -217,6 +220,20 @@ function tests.lists_that_are_too_long(s)
   says("at most 32 terms", s.world.query, s.world, many(33, s.Position))
   says("schedules: 100 are given", quern.history, s.world, many(100, s.schedule))
   says("spawn: values of the root: 17 are given", s.world.spawn, s.world, s.world:prefab(s.world:create(s.Position(0, 0))), unpack(many(17, s.Position(0, 0))))
+end
+
+function tests.lists_with_wrong_members(s)
+  local hit = s.world:event("Hit")
+  local function add(options) s.schedule:system("a", {s.Position}, print, options) end
+  says("system 'a': events: 'Position' is no event", add, {events = {s.Position}})
+  says("system 'a': emits: 3 is no event", add, {emits = {hit, 3}})
+  says("system 'a': resources: 'Hit' is no resource", add, {resources = {hit}})
+  says("system 'a': resources: a table is no resource", add, {resources = {{}}})
+  says("system 'a': events: give a list, and not 'Hit'", add, {events = hit})
+  says("system 'a': before: give a list, and not \"x\"", add, {before = "x"})
+  says("system 'a': a query: terms: give a list, and not 'Position'", add, {queries = {s.Position}})
+  says("system 'a': terms: give a list, and not a table", s.schedule.system, s.schedule, "a", quern.write(s.Position), print)
+  says("quern.schedule: phases: give a list, and not \"draw\"", quern.schedule, s.world, "draw")
 end
 
 function tests.an_archive_and_a_history_are_the_same_world(s)
@@ -343,6 +360,31 @@ end
 
 function tests.an_unknown_phase(s)
   says("has no phase 'draw'; it has update", s.schedule.system, s.schedule, "a", {s.Position}, print, {phase = "draw"})
+end
+
+function tests.errors_name_the_line_of_the_caller(s)
+  local world, hit = s.world, s.world:event("Hit", "float damage;")
+  local function add(options) s.schedule:system("a", {s.Position}, print, options) end
+  local calls = {
+    function() add({events = {3}}) end,
+    function() add({queries = {{3}}}) end,
+    function() add({before = 1}) end,
+    function() world:query({3}) end,
+    function() world:query({(quern.write(3))}) end,
+    function() world:create(3) end,
+    function() world:emit(hit(1), 3) end,
+    function() world:spawn(world:prefab(world:create()), 3) end,
+    function() world:component("Bad", "short x;") end,
+    function() world:resource("Bad", "flaot x;") end,
+    function() quern.schedule(world, 3) end,
+    function() quern.write(3) end,
+  }
+  for i, call in ipairs(calls) do
+    local _, message = pcall(call)
+    local line = tonumber(tostring(message):match("test_lua%.lua:(%d+): "))
+    local first = debug.getinfo(i <= 3 and add or call, "S").linedefined
+    if line ~= first then error(("call %d: wanted line %d: %s"):format(i, first, message)) end
+  end
 end
 
 local names = {}

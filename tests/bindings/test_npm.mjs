@@ -255,6 +255,22 @@ test("events", () => {
   world.close();
 });
 
+test("types that are registered twice", () => {
+  const {world, schedule} = scene();
+  const register = () => [world.event("Twice", {damage: "f32"}), world.resource("Twice", {sum: "f32"}), world.component("Twice", {x: "f32"})];
+  const [hit, count, place] = register(), [hitAgain, countAgain, placeAgain] = register();
+  world.create(place);
+  schedule.add("strike", [place], (context, view) => {
+    context.emit(hitAgain.with({damage: 2}));
+    for (const {damage} of context.events(hitAgain)) context.setResource(countAgain, {sum: context.resource(countAgain).sum + damage});
+    assert.equal(view.columns(placeAgain).x[0], 0);
+  }, {events: [hit], emits: [hit], resources: [write(count)]});
+  schedule.run(0);
+  schedule.run(0);
+  assert.equal(count.value.sum, 2);
+  world.close();
+});
+
 test("undeclared events", () => {
   const {world, schedule} = scene(), hit = world.event("Hit", {damage: "f32"});
   let ran = false;

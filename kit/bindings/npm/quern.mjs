@@ -391,6 +391,7 @@ function storeValues(arena, values) {
 
 export class World {
   children = [];
+  #types = new Map();
   #handle = stored((out) => module._quern_world_create(0, out), "pointer");
 
   get handle() {
@@ -407,12 +408,20 @@ export class World {
     this.#handle = 0;
   }
 
+  // Registers a type. A name that is registered again gives the same object, as the library gives the same handle.
+  #register(Kind, name, fields) {
+    const made = new Kind(this, name, fields), types = this.#types.get(Kind) ?? new Map();
+    this.#types.set(Kind, types);
+    if (!types.has(name)) types.set(name, made);
+    return types.get(name);
+  }
+
   component(name, fields = {}) {
-    return new Component(this, name, fields);
+    return this.#register(Component, name, fields);
   }
 
   resource(name, fields) {
-    return new Resource(this, name, fields);
+    return this.#register(Resource, name, fields);
   }
 
   query(...terms) {
@@ -420,7 +429,7 @@ export class World {
   }
 
   event(name, fields = {}) {
-    return new Event(this, name, fields);
+    return this.#register(Event, name, fields);
   }
 
   emit(...values) {

@@ -311,6 +311,44 @@ test("lists that are too long", () => {
   world.close();
 });
 
+test("lists with wrong members", () => {
+  const {world, schedule, Position} = scene(), hit = world.event("Hit");
+  const add = (options) => () => schedule.add("a", [Position], () => {}, options);
+  says(/system 'a': events: 'Position' is no event/, add({events: [Position]}));
+  says(/system 'a': emits: 'likes' is no event/, add({emits: [world.relation("likes")]}));
+  says(/system 'a': events: 3 is no event/, add({events: [hit, 3]}));
+  says(/system 'a': emits: undefined is no event/, add({emits: [undefined]}));
+  says(/system 'a': resources: 'Hit' is no resource/, add({resources: [hit]}));
+  says(/system 'a': resources: null is no resource/, add({resources: [null]}));
+  says(/system 'a': events: give an array, and not 'Hit'/, add({events: hit}));
+  says(/system 'a': before: give an array, and not "x"/, add({before: "x"}));
+  says(/a': terms: give an array, and not 'Position'/, add({queries: [Position]}));
+  says(/Schedule: phases: give an array, and not "draw"/, () => new Schedule(world, "draw"));
+  world.close();
+});
+
+test("wrong arguments are named", () => {
+  const {world, schedule, Position} = scene(), hit = world.event("Hit", {damage: "f32"}), ann = world.create(), base = world.prefab(ann);
+  for (const call of ["relate", "unrelate", "target", "sources"]) says(new RegExp(`World.${call}: 'Position' is no relation`), () => world[call](ann, Position, ann));
+  says(/World.relate: undefined is no relation/, () => world.relate(ann, undefined, ann));
+  says(/World.relation: there is no option 'foo'/, () => world.relation("likes", {foo: 1}));
+  says(/system 'a': there is no option 'emit'/, () => schedule.add("a", [], () => {}, {emit: [hit]}));
+  says(/'Hit': give the fields of a value by name, in an object, and not undefined/, () => world.emit(hit.with()));
+  says(/'Position': give the fields of a value by name, in an object, and not 3/, () => world.create(Position.with(3)));
+  says(/World.emit: give an event, .* not null/, () => world.emit(null));
+  says(/World.emit: give at least one event/, () => world.emit());
+  says(/spawn: null is no prefab/, () => world.spawn(null));
+  says(/spawn: a value is .* null is none/, () => world.spawn(base, null));
+  says(/a value is a component, .* null is neither/, () => world.create(null));
+  schedule.add("asks", [], (context) => {
+    for (const call of ["relate", "unrelate"]) says(new RegExp(`Context.${call}: 'Position' is no relation`), () => context[call](ann, Position, ann));
+    says(/system 'asks': give at least one event/, () => context.emit());
+    says(/spawn: an object is no prefab/, () => context.spawn({}));
+  });
+  schedule.run(0);
+  world.close();
+});
+
 test("a world that is closed in its frame", () => {
   const {world, schedule} = scene(), calls = [() => world.close(), () => schedule.close(), () => schedule.run(0)];
   schedule.add("stops", [], () => calls.shift()(), {exclusive: true});

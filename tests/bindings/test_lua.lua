@@ -362,6 +362,19 @@ function tests.an_unknown_phase(s)
   says("has no phase 'draw'; it has update", s.schedule.system, s.schedule, "a", {s.Position}, print, {phase = "draw"})
 end
 
+function tests.a_missing_library()
+  local load, tried = loadfile(package.searchpath("quern", package.path)), {}
+  local missing = {os = ffi.os, cdef = function() end, load = function(path) error("no " .. path, 0) end}
+  setfenv(load, setmetatable({require = function(name) return name == "ffi" and missing or require(name) end}, {__index = _G}))
+  local _, message = pcall(load)
+  equal(message:find("build it by ./run bindings lua, or install the package again\n", 1, true) ~= nil, true)
+  for path in message:gmatch("\nno ([^\n]+)") do
+    equal(tried[path], nil)
+    tried[path] = true
+  end
+  equal(next(tried) ~= nil, true)
+end
+
 function tests.errors_name_the_line_of_the_caller(s)
   local world, hit = s.world, s.world:event("Hit", "float damage;")
   local function add(options) s.schedule:system("a", {s.Position}, print, options) end

@@ -34,14 +34,16 @@ local constants = api.constants
 local function open_library()
   local folder = (package.searchpath("quern", package.path) or "./quern.lua"):match("^(.*)[/\\]") or "."
   local name = ffi.os == "Windows" and "quern_bindings.dll" or ffi.os == "OSX" and "libquern_bindings.dylib" or "libquern_bindings.so"
-  local messages = {}
   local installed = package.searchpath(name:match("^[^.]*"), package.cpath)
+  local messages, tried = {}, {}
   for _, path in ipairs {folder .. "/" .. name, folder .. "/../" .. name, installed or name, name} do
-    local is_loaded, library = pcall(ffi.load, path)
+    local is_loaded, library
+    if not tried[path] then is_loaded, library = pcall(ffi.load, path) end
     if is_loaded then return library end
-    messages[#messages + 1] = tostring(library)
+    messages[#messages + 1] = library and tostring(library)
+    tried[path] = true
   end
-  error("quern: the library was not found: build it by ./run bindings lua\n" .. table.concat(messages, "\n"))
+  error("quern: the library was not found: build it by ./run bindings lua, or install the package again\n" .. table.concat(messages, "\n"))
 end
 
 local lib = open_library()

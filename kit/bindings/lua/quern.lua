@@ -341,12 +341,12 @@ function World:emit(...)
   end
 end
 
--- Registers a relation; options: members of quern_relation_def, such as {levels = true, many = true}. In terms it is a tag:
--- quern.with(Likes) matches entities that like another one.
 local function as_relation(name, relation)
   return setmetatable({handle = lib.quern_relation_component(relation), relation = relation, name = name}, Component)
 end
 
+-- Registers a relation; options: members of quern_relation_def, such as {levels = true, many = true}. In terms it is a tag:
+-- quern.with(Likes) matches entities that like another one.
 function World:relation(name, options)
   local definition, out = ffi.new("quern_relation_def"), ffi.new("quern_relation[1]")
   definition.name = name

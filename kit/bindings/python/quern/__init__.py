@@ -44,7 +44,7 @@ def _open_library():
             path = os.path.join(place, name)
             if os.path.exists(path):
                 return ffi.dlopen(path)
-    raise ImportError("quern: there is no library %s in %s: build it by ./run bindings python" % (name, folder))
+    raise ImportError("quern: there is no library %s in %s: build it by ./run bindings python, or install the package again" % (name, folder))
 
 
 lib = _open_library()

@@ -96,6 +96,8 @@ function tests.any_function_of_the_headers_can_be_called(s)
   quern.call.entity_relate(s.world.handle, child, parent, mother)
   equal(quern.call.entity_target(s.world.handle, child, parent).bits, mother.bits)
   says("below", quern.call.entity_relate, s.world.handle, mother, parent, child)
+  quern.call.entity_set_enabled(s.world.handle, child, false)
+  equal(quern.lib.quern_entity_is_enabled(s.world.handle, child), false)
 end
 
 function tests.relations(s)

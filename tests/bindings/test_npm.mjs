@@ -105,6 +105,8 @@ test("any function of the headers can be called", () => {
   check(lib._quern_entity_relate(world.handle, child, parent, mother));
   assert.equal(BigInt.asUintN(64, lib._quern_entity_target(world.handle, child, parent)), mother);
   says(/below/, () => check(lib._quern_entity_relate(world.handle, mother, parent, child)));
+  check(lib._quern_entity_set_enabled(world.handle, child, false));
+  assert.equal(lib._quern_entity_is_enabled(world.handle, child), 0);
   world.close();
 });
 

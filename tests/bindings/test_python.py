@@ -97,6 +97,8 @@ class Values(Scene):
         quern.call.entity_set_name(self.world, mother, "mother")
         self.assertEqual(quern.call.entity_find(self.world, "mother"), mother)
         self.assertSays("cycle|below", quern.call.entity_relate, self.world, mother, parent, child)
+        quern.call.entity_set_enabled(self.world, child, False)
+        self.assertFalse(quern.call.entity_is_enabled(self.world, child))
 
 
 class Relations(Scene):

@@ -101,8 +101,11 @@ function withArena(use) {
 }
 
 /** What a caller gave, for messages. */
-const given = (value) =>
-  value instanceof Type ? `'${value.name}'` : typeof value === "string" ? `"${value}"` : typeof value === "object" && value !== null ? "an object" : String(value);
+function given(value) {
+  if (value instanceof Type) return `'${value.name}'`;
+  if (typeof value === "string") return `"${value}"`;
+  return typeof value === "object" && value !== null ? "an object" : String(value);
+}
 
 function requireArray(items, what) {
   if (!Array.isArray(items)) throw new QuernError(`${what}: give an array, and not ${given(items)}`);

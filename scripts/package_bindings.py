@@ -21,6 +21,7 @@ import os
 import platform
 import re
 import sys
+import sysconfig
 import tarfile
 import zipfile
 
@@ -67,7 +68,7 @@ def write_tar(path, files):
 
 def pack_python(source, output):
     """Returns the path of a wheel (PEP 427)."""
-    tag = "py3-none-%s_%s" % (platform.system().lower(), platform.machine().lower())
+    tag = "py3-none-" + re.sub("[-.]", "_", sysconfig.get_platform())
     info, name = "quern-%s.dist-info" % version(), library(source)
     files = {"quern/%s" % file: read(source, "python", "quern", file) for file in ("__init__.py", "_api.py")}
     files["quern/" + name] = read(source, name)
@@ -85,6 +86,8 @@ def pack_python(source, output):
 
 def pack_lua(source, output):
     """Returns the path of a binary rock: its rockspec, a manifest with sums, and the files by the folders that they go to."""
+    if platform.system() != "Linux":
+        sys.exit("package_bindings: rocks are made on Linux only, and this is %s: set LUA_PATH to the folder lua of the bindings" % platform.system())
     name, release = library(source), version() + "-1"
     rockspec = ('rockspec_format = "3.0"\npackage = "quern"\nversion = "%s"\nsource = {url = "file://quern"}\n'
                 'description = {summary = "%s", license = "MIT"}\ndependencies = {"lua >= 5.1, < 5.2"}\nbuild = {type = "none"}\n' % (release, SUMMARY)).encode()
@@ -96,7 +99,7 @@ def pack_lua(source, output):
     files = {spec: rockspec, "rock_manifest": ('rock_manifest = {\n  ["%s"] = "%s",\n%s}\n' % (spec, hashlib.md5(rockspec).hexdigest(), entries)).encode()}
     for folder, members in folders.items():
         files.update({"%s/%s" % (folder, file): data for file, data in members.items()})
-    path = os.path.join(output, "quern-%s.%s-%s.rock" % (release, platform.system().lower(), platform.machine().lower()))
+    path = os.path.join(output, "quern-%s.linux-%s.rock" % (release, re.sub("i[3-6]86", "x86", platform.machine())))
     write_zip(path, files)
     return path
 

@@ -96,6 +96,8 @@ function tests.any_function_of_the_headers_can_be_called(s)
   quern.call.entity_relate(s.world.handle, child, parent, mother)
   equal(quern.call.entity_target(s.world.handle, child, parent).bits, mother.bits)
   says("below", quern.call.entity_relate, s.world.handle, mother, parent, child)
+  quern.call.entity_set_enabled(s.world.handle, child, false)
+  equal(quern.lib.quern_entity_is_enabled(s.world.handle, child), false)
 end
 
 function tests.relations(s)
@@ -114,6 +116,17 @@ function tests.relations(s)
   world:destroy(eve)
   says("quern_entity_source_count: .*destroyed", world.sources, world, eve, likes)
   says("quern_entity_target: .*destroyed", world.target, world, eve, likes)
+end
+
+function tests.entities_compare_by_value(s)
+  local likes, ann, bob = s.world:relation("likes"), s.world:create(), s.world:create()
+  s.world:relate(ann, likes, bob)
+  equal(s.world:target(ann, likes) == bob, true)
+  equal(s.world:target(ann, likes) ~= ann, true)
+  equal(s.world:sources(bob, likes)[1] == ann, true)
+  equal(bob == nil or bob == "bob" or bob == 1 or bob == bob.bits or bob == ffi.cast("quern_entity *", nil), false)
+  s.world:destroy(bob)
+  equal(s.world:create() == bob, false) -- the same place, a newer generation
 end
 
 function tests.a_relation_with_several_targets(s)
@@ -153,16 +166,32 @@ function tests.events(s)
   equal(ticks, 2)
 end
 
+function tests.types_that_are_registered_twice(s)
+  local hit, count, sum = s.world:event("Twice", "float damage;"), s.world:resource("Twice", "float sum;"), 0
+  s.schedule:system("strike", {}, function(context)
+    local hit_again, count_again = s.world:event("Twice", "float damage;"), s.world:resource("Twice", "float sum;")
+    context:emit(hit_again(2))
+    for event in context:events(hit_again) do context:resource(count_again).sum = context:resource(count).sum + event.damage end
+    sum = context:resource(count).sum
+  end, {exclusive = true, events = {hit}, emits = {hit}, resources = {{count, true}}})
+  s.schedule:run(0)
+  s.schedule:run(0)
+  equal(sum, 2)
+end
+
 function tests.undeclared_events(s)
   local hit, ran = s.world:event("Hit", "float damage;"), false
   s.schedule:system("wrong", {}, function(context)
     says("does not declare that it emits the event 'Hit'", context.emit, context, hit(1))
     says("does not declare that it reads the event 'Hit'", context.events, context, hit)
+    says("Context:emit: give an event, .* not nil", context.emit, context)
     ran = true
   end, {exclusive = true})
   s.schedule:run(0)
   equal(ran, true)
   says("World:emit: give an event", s.world.emit, s.world, s.Position(1, 2))
+  says("World:emit: give an event, .* not nil", s.world.emit, s.world)
+  says("World:emit: give an event, .* not nil", s.world.emit, s.world, hit(1), nil, hit(2))
 end
 
 function tests.prefabs(s)
@@ -193,6 +222,20 @@ function tests.lists_that_are_too_long(s)
   says("at most 32 terms", s.world.query, s.world, many(33, s.Position))
   says("schedules: 100 are given", quern.history, s.world, many(100, s.schedule))
   says("spawn: values of the root: 17 are given", s.world.spawn, s.world, s.world:prefab(s.world:create(s.Position(0, 0))), unpack(many(17, s.Position(0, 0))))
+end
+
+function tests.lists_with_wrong_members(s)
+  local hit = s.world:event("Hit")
+  local function add(options) s.schedule:system("a", {s.Position}, print, options) end
+  says("system 'a': events: 'Position' is no event", add, {events = {s.Position}})
+  says("system 'a': emits: 3 is no event", add, {emits = {hit, 3}})
+  says("system 'a': resources: 'Hit' is no resource", add, {resources = {hit}})
+  says("system 'a': resources: a table is no resource", add, {resources = {{}}})
+  says("system 'a': events: give a list, and not 'Hit'", add, {events = hit})
+  says("system 'a': before: give a list, and not \"x\"", add, {before = "x"})
+  says("system 'a': a query: terms: give a list, and not 'Position'", add, {queries = {s.Position}})
+  says("system 'a': terms: give a list, and not a table", s.schedule.system, s.schedule, "a", quern.write(s.Position), print)
+  says("quern.schedule: phases: give a list, and not \"draw\"", quern.schedule, s.world, "draw")
 end
 
 function tests.an_archive_and_a_history_are_the_same_world(s)
@@ -319,6 +362,44 @@ end
 
 function tests.an_unknown_phase(s)
   says("has no phase 'draw'; it has update", s.schedule.system, s.schedule, "a", {s.Position}, print, {phase = "draw"})
+end
+
+function tests.a_missing_library()
+  local load, tried = loadfile(package.searchpath("quern", package.path)), {}
+  local missing = {os = ffi.os, cdef = function() end, load = function(path) error("no " .. path, 0) end}
+  setfenv(load, setmetatable({require = function(name) return name == "ffi" and missing or require(name) end}, {__index = _G}))
+  local _, message = pcall(load)
+  equal(message:find("build it by ./run bindings lua, or install the package again\n", 1, true) ~= nil, true)
+  for path in message:gmatch("\nno ([^\n]+)") do
+    equal(tried[path], nil)
+    tried[path] = true
+  end
+  equal(next(tried) ~= nil, true)
+end
+
+function tests.errors_name_the_line_of_the_caller(s)
+  local world, hit = s.world, s.world:event("Hit", "float damage;")
+  local function add(options) s.schedule:system("a", {s.Position}, print, options) end
+  local calls = {
+    function() add({events = {3}}) end,
+    function() add({queries = {{3}}}) end,
+    function() add({before = 1}) end,
+    function() world:query({3}) end,
+    function() world:query({(quern.write(3))}) end,
+    function() world:create(3) end,
+    function() world:emit(hit(1), 3) end,
+    function() world:spawn(world:prefab(world:create()), 3) end,
+    function() world:component("Bad", "short x;") end,
+    function() world:resource("Bad", "flaot x;") end,
+    function() quern.schedule(world, 3) end,
+    function() quern.write(3) end,
+  }
+  for i, call in ipairs(calls) do
+    local _, message = pcall(call)
+    local line = tonumber(tostring(message):match("test_lua%.lua:(%d+): "))
+    local first = debug.getinfo(i <= 3 and add or call, "S").linedefined
+    if line ~= first then error(("call %d: wanted line %d: %s"):format(i, first, message)) end
+  end
 end
 
 local names = {}

@@ -105,6 +105,8 @@ test("any function of the headers can be called", () => {
   check(lib._quern_entity_relate(world.handle, child, parent, mother));
   assert.equal(BigInt.asUintN(64, lib._quern_entity_target(world.handle, child, parent)), mother);
   says(/below/, () => check(lib._quern_entity_relate(world.handle, mother, parent, child)));
+  check(lib._quern_entity_set_enabled(world.handle, child, false));
+  assert.equal(lib._quern_entity_is_enabled(world.handle, child), 0);
   world.close();
 });
 
@@ -255,6 +257,22 @@ test("events", () => {
   world.close();
 });
 
+test("types that are registered twice", () => {
+  const {world, schedule} = scene();
+  const register = () => [world.event("Twice", {damage: "f32"}), world.resource("Twice", {sum: "f32"}), world.component("Twice", {x: "f32"})];
+  const [hit, count, place] = register(), [hitAgain, countAgain, placeAgain] = register();
+  world.create(place);
+  schedule.add("strike", [place], (context, view) => {
+    context.emit(hitAgain.with({damage: 2}));
+    for (const {damage} of context.events(hitAgain)) context.setResource(countAgain, {sum: context.resource(countAgain).sum + damage});
+    assert.equal(view.columns(placeAgain).x[0], 0);
+  }, {events: [hit], emits: [hit], resources: [write(count)]});
+  schedule.run(0);
+  schedule.run(0);
+  assert.equal(count.value.sum, 2);
+  world.close();
+});
+
 test("undeclared events", () => {
   const {world, schedule} = scene(), hit = world.event("Hit", {damage: "f32"});
   let ran = false;
@@ -292,6 +310,44 @@ test("lists that are too long", () => {
   limit(/system 'a': emits: 33 are given/, () => add({emits: many(33, world.event("Tick"))}));
   limit(/has 33 terms/, () => world.query(...many(33, Position)));
   limit(/values of the root: 17 are given/, () => world.spawn(world.prefab(world.create(Position)), ...many(17, Position.with({}))));
+  world.close();
+});
+
+test("lists with wrong members", () => {
+  const {world, schedule, Position} = scene(), hit = world.event("Hit");
+  const add = (options) => () => schedule.add("a", [Position], () => {}, options);
+  says(/system 'a': events: 'Position' is no event/, add({events: [Position]}));
+  says(/system 'a': emits: 'likes' is no event/, add({emits: [world.relation("likes")]}));
+  says(/system 'a': events: 3 is no event/, add({events: [hit, 3]}));
+  says(/system 'a': emits: undefined is no event/, add({emits: [undefined]}));
+  says(/system 'a': resources: 'Hit' is no resource/, add({resources: [hit]}));
+  says(/system 'a': resources: null is no resource/, add({resources: [null]}));
+  says(/system 'a': events: give an array, and not 'Hit'/, add({events: hit}));
+  says(/system 'a': before: give an array, and not "x"/, add({before: "x"}));
+  says(/a': terms: give an array, and not 'Position'/, add({queries: [Position]}));
+  says(/Schedule: phases: give an array, and not "draw"/, () => new Schedule(world, "draw"));
+  world.close();
+});
+
+test("wrong arguments are named", () => {
+  const {world, schedule, Position} = scene(), hit = world.event("Hit", {damage: "f32"}), ann = world.create(), base = world.prefab(ann);
+  for (const call of ["relate", "unrelate", "target", "sources"]) says(new RegExp(`World.${call}: 'Position' is no relation`), () => world[call](ann, Position, ann));
+  says(/World.relate: undefined is no relation/, () => world.relate(ann, undefined, ann));
+  says(/World.relation: there is no option 'foo'/, () => world.relation("likes", {foo: 1}));
+  says(/system 'a': there is no option 'emit'/, () => schedule.add("a", [], () => {}, {emit: [hit]}));
+  says(/'Hit': give the fields of a value by name, in an object, and not undefined/, () => world.emit(hit.with()));
+  says(/'Position': give the fields of a value by name, in an object, and not 3/, () => world.create(Position.with(3)));
+  says(/World.emit: give an event, .* not null/, () => world.emit(null));
+  says(/World.emit: give at least one event/, () => world.emit());
+  says(/spawn: null is no prefab/, () => world.spawn(null));
+  says(/spawn: a value is .* null is none/, () => world.spawn(base, null));
+  says(/a value is a component, .* null is neither/, () => world.create(null));
+  schedule.add("asks", [], (context) => {
+    for (const call of ["relate", "unrelate"]) says(new RegExp(`Context.${call}: 'Position' is no relation`), () => context[call](ann, Position, ann));
+    says(/system 'asks': give at least one event/, () => context.emit());
+    says(/spawn: an object is no prefab/, () => context.spawn({}));
+  });
+  schedule.run(0);
   world.close();
 });
 

@@ -26,6 +26,25 @@ pack()
     "$python" "$scripts/package_bindings.py" "$language" --from "$bindings" --output "$folder/$1"
 }
 
+# pack_on SYSTEM PLATFORM: packs as on another system, and prints the path or the error.
+pack_on()
+{
+    "$python" -c '
+import platform, runpy, sys, sysconfig
+_, system, name, script, *sys.argv[1:] = sys.argv
+platform.system, sysconfig.get_platform = lambda: system, lambda: name
+runpy.run_path(script, run_name="__main__")' "$1" "$2" "$scripts/package_bindings.py" "$language" --from "$bindings" --output "$folder/other" 2>&1 || true
+}
+
+# expect WORDS TEXT: fails unless the text contains the words.
+expect()
+{
+    case $2 in
+    *"$1"*) ;;
+    *) echo "wanted '$1', found '$2'"; exit 1 ;;
+    esac
+}
+
 package=$(pack one)
 cmp "$package" "$(pack two)" || { echo "packing twice gives two packages"; exit 1; }
 mkdir "$folder/empty"
@@ -33,6 +52,8 @@ cp "$flock" "$folder/empty/"
 cd "$folder/empty"
 case $language in
 python)
+    expect -py3-none-macosx_14_0_arm64.whl "$(pack_on Darwin macosx-14.0-arm64)"
+    expect -py3-none-win_amd64.whl "$(pack_on Windows win-amd64)"
     if "$python" -m pip --version >/dev/null 2>&1; then
         "$python" -m pip install --quiet --no-index --no-deps --no-compile --disable-pip-version-check --target . "$package" >"$folder/log" 2>&1 ||
             { cat "$folder/log"; exit 1; }
@@ -43,6 +64,7 @@ python)
     "$program" "${flock##*/}"
     ;;
 lua)
+    expect "rocks are made on Linux only, and this is Darwin" "$(pack_on Darwin macosx-14.0-arm64)"
     if command -v luarocks >/dev/null 2>&1; then
         luarocks --lua-version 5.1 --tree . install "$package" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
     else

@@ -97,6 +97,8 @@ class Values(Scene):
         quern.call.entity_set_name(self.world, mother, "mother")
         self.assertEqual(quern.call.entity_find(self.world, "mother"), mother)
         self.assertSays("cycle|below", quern.call.entity_relate, self.world, mother, parent, child)
+        quern.call.entity_set_enabled(self.world, child, False)
+        self.assertFalse(quern.call.entity_is_enabled(self.world, child))
 
 
 class Relations(Scene):
@@ -166,6 +168,19 @@ class Events(Scene):
         self.schedule.run(0)
         self.assertEqual(sorted(sum((damage for damage, _ in found), [])), [1, 1, 2, 2, 3, 3, 7])
         self.assertEqual(sum(ticks for _, ticks in found), 2)
+
+    def test_types_that_are_registered_twice(self):
+        hit, count = self.world.event("Twice", damage="f4"), self.world.resource("Twice", sum="f4")
+        hit_again, count_again = self.world.event("Twice", damage="f4"), self.world.resource("Twice", sum="f4")
+
+        @self.schedule.system(exclusive=True, events=[hit], emits=[hit], resources=[quern.write(count)])
+        def strike(context):
+            context.emit(hit_again(2))
+            context.resource(count_again)["sum"] += context.events(hit_again)["damage"].sum()
+
+        self.schedule.run(0)
+        self.schedule.run(0)
+        self.assertEqual(count.value["sum"], 2)
 
     def test_undeclared_events(self):
         hit = self.world.event("Hit", damage="f4")

@@ -34,18 +34,26 @@ local constants = api.constants
 local function open_library()
   local folder = (package.searchpath("quern", package.path) or "./quern.lua"):match("^(.*)[/\\]") or "."
   local name = ffi.os == "Windows" and "quern_bindings.dll" or ffi.os == "OSX" and "libquern_bindings.dylib" or "libquern_bindings.so"
-  local messages = {}
   local installed = package.searchpath(name:match("^[^.]*"), package.cpath)
+  local messages, tried = {}, {}
   for _, path in ipairs {folder .. "/" .. name, folder .. "/../" .. name, installed or name, name} do
-    local is_loaded, library = pcall(ffi.load, path)
+    local is_loaded, library
+    if not tried[path] then is_loaded, library = pcall(ffi.load, path) end
     if is_loaded then return library end
-    messages[#messages + 1] = tostring(library)
+    messages[#messages + 1] = library and tostring(library)
+    tried[path] = true
   end
-  error("quern: the library was not found: build it by ./run bindings lua\n" .. table.concat(messages, "\n"))
+  error("quern: the library was not found: build it by ./run bindings lua, or install the package again\n" .. table.concat(messages, "\n"))
 end
 
 local lib = open_library()
 quern.lib = lib
+
+-- Entities compare by their bits; LuaJIT compares structs by their addresses.
+local entity_type, entity_pointer = ffi.typeof("quern_entity"), ffi.typeof("quern_entity *")
+local function is_entity(value) return ffi.istype(entity_type, value) and not ffi.istype(entity_pointer, value) end
+
+ffi.metatype(entity_type, {__eq = function(one, other) return is_entity(one) and is_entity(other) and one.bits == other.bits end})
 
 -- Raises an error unless a quern_result is QUERN_OK. level: as for error(), counted from the caller.
 local function check(result, level)
@@ -79,20 +87,33 @@ quern.call = setmetatable({}, {
 
 ------------------------------------------------------------------------------------------------------------ types
 
-local function refuse(level, ...)
-  error(string.format(...), level + 1)
+-- Raises an error at the line of the caller, which is the first function outside this file.
+local function refuse(...)
+  local level, here = 2, debug.getinfo(1, "S").source
+  while (debug.getinfo(level, "S") or {source = ""}).source == here do level = level + 1 end
+  error(string.format(...), level)
+end
+
+-- What a caller gave, for messages.
+local function given(value)
+  if type(value) == "table" then return value.name and "'" .. value.name .. "'" or "a table" end
+  return type(value) == "string" and '"' .. value .. '"' or tostring(value)
+end
+
+-- An object of this module has a handle or a term, and ipairs would find it an empty list.
+local function require_list(values, what)
+  if type(values) ~= "table" or rawget(values, "handle") or values.term then refuse("%s: give a list, and not %s", what, given(values)) end
 end
 
 -- Stores the values of a list in an array of a definition, which ends at its first zero. LuaJIT does not check bounds.
 local function fill(array, values, what, store)
+  require_list(values, what)
   local limit = ffi.sizeof(array) / ffi.sizeof(array[0])
-  if #values > limit then refuse(3, "%s: %d are given, and the limit is %d", what, #values, limit) end
+  if #values > limit then refuse("%s: %d are given, and the limit is %d", what, #values, limit) end
   for i, value in ipairs(values) do
     if store then store(array[i - 1], value) else array[i - 1] = value end
   end
 end
-
-local function store_handle(target, object) target.bits = object.handle.bits end
 
 -- The types of fields, by the C types that they are declared with.
 local field_types = {
@@ -106,15 +127,15 @@ local function describe(definition, name, ctype, declarations, keep)
   for declaration in declarations:gmatch("[^;]+") do
     local kind, names = declaration:match("^%s*([%w_]+)%s+(.-)%s*$")
     if kind == nil then
-      if declaration:match("%S") then refuse(4, "component '%s': '%s' is no declaration of fields", name, declaration) end
+      if declaration:match("%S") then refuse("component '%s': '%s' is no declaration of fields", name, declaration) end
     elseif field_types[kind] == nil then
-      refuse(4, "component '%s': a field cannot have the type '%s'; a field is a bool, an int8_t to uint64_t, a float, a double, "
+      refuse("component '%s': a field cannot have the type '%s'; a field is a bool, an int8_t to uint64_t, a float, a double, "
         .. "a quern_entity, or text (char name[16])", name, kind)
     else
       for field in names:gmatch("[^,]+") do
         local word, size = field:match("^%s*([%w_]+)%s*%[?(%d*)%]?%s*$")
-        if word == nil then refuse(4, "component '%s': '%s' is no name of a field", name, field) end
-        if count == constants.QUERN_MAX_FIELDS then refuse(4, "component '%s' has more than %d fields", name, count) end
+        if word == nil then refuse("component '%s': '%s' is no name of a field", name, field) end
+        if count == constants.QUERN_MAX_FIELDS then refuse("component '%s' has more than %d fields", name, count) end
         keep[#keep + 1] = word
         local out = definition.fields[count]
         out.name, out.type = word, constants["QUERN_FIELD_" .. field_types[kind]]
@@ -139,7 +160,7 @@ local function is_component(value)
 end
 
 local function make_term(component, match, access)
-  if not is_component(component) then refuse(3, "a term needs a component, and a %s is none", type(component)) end
+  if not is_component(component) then refuse("a term needs a component, and a %s is none", type(component)) end
   if component.ctype == nil then access = constants.QUERN_ACCESS_NONE end
   return {component = component, access = access, term = lib.quern_term_make(component.handle, match, access)}
 end
@@ -160,10 +181,11 @@ function quern.changed(term)
 end
 
 -- Stores terms in an array of a definition, and returns them as a list.
-local function fill_terms(target, items)
+local function fill_terms(target, items, owner)
   local terms = {}
+  require_list(items, owner .. ": terms")
   for i, item in ipairs(items) do
-    if i > constants.QUERN_MAX_TERMS then refuse(3, "a query or system has at most %d terms", constants.QUERN_MAX_TERMS) end
+    if i > constants.QUERN_MAX_TERMS then refuse("a query or system has at most %d terms", constants.QUERN_MAX_TERMS) end
     terms[i] = type(item) == "table" and item.term and item or quern.read(item)
     target[i - 1] = terms[i].term
   end
@@ -181,7 +203,7 @@ function View:column(component)
   for i, term in ipairs(self.terms) do
     if term.component == component then
       if term.access == constants.QUERN_ACCESS_NONE then
-        refuse(2, "%s: the term of '%s' declares no access to values", self.owner, component.name)
+        refuse("%s: the term of '%s' declares no access to values", self.owner, component.name)
       end
       local is_writable = term.access == constants.QUERN_ACCESS_WRITE
       local address = (is_writable and lib.quern_view_write or lib.quern_view_read)(self.view, i - 1)
@@ -191,7 +213,7 @@ function View:column(component)
   end
   local names = {}
   for i, term in ipairs(self.terms) do names[i] = "'" .. term.component.name .. "'" end
-  refuse(2, "%s: no term names '%s'; the terms name %s", self.owner, is_component(component) and component.name or tostring(component),
+  refuse("%s: no term names '%s'; the terms name %s", self.owner, is_component(component) and component.name or tostring(component),
     table.concat(names, ", "))
 end
 
@@ -240,13 +262,14 @@ end
 -- Destroys the world, and before it the schedules, queries and histories that were made for it. Columns are invalid then.
 function World:close()
   for _, child in ipairs(self.children) do
-    if rawget(child, "is_running") then refuse(2, "World:close: a frame of the world is running: close the world afterwards") end
+    if rawget(child, "is_running") then refuse("World:close: a frame of the world is running: close the world afterwards") end
   end
   for i = #self.children, 1, -1 do self.children[i]:close() end
   lib.quern_world_destroy(self.handle)
   forget(self, "world")
 end
 
+-- Registers a type. A name that is registered again gives the same table, as the library gives the same handle.
 local function register(world, name, declarations, definition_type, handle_type, call)
   local definition, keep = ffi.new(definition_type), {name}
   definition.name = name
@@ -254,30 +277,30 @@ local function register(world, name, declarations, definition_type, handle_type,
   if declarations and declarations:match("%S") then
     local is_good
     is_good, ctype = pcall(ffi.typeof, "struct { " .. declarations .. " }")
-    if not is_good then refuse(3, "'%s': %s", name, ctype) end
+    if not is_good then refuse("'%s': %s", name, ctype) end
     definition.size_bytes, definition.alignment_bytes = ffi.sizeof(ctype), ffi.alignof(ctype)
     describe(definition, name, ctype, declarations, keep)
   end
   local out = ffi.new(handle_type .. "[1]")
   check(call(world.handle, definition, out), 3)
-  return {
+  local key = handle_type .. " " .. name
+  world.types[key] = world.types[key] or {
     handle = ffi.new(handle_type, out[0]), name = name, ctype = ctype, one = ctype and ffi.typeof("$[?]", ctype),
     pointer = ctype and ffi.typeof("$ *", ctype), const_pointer = ctype and ffi.typeof("const $ *", ctype),
   }
+  return world.types[key]
 end
 
 -- Registers a component: its fields are declared as in C. Without fields it is a tag.
 function World:component(name, declarations)
-  local made = register(self, name, declarations, "quern_component_def", "quern_component", lib.quern_component_register)
-  self.types[name] = self.types[name] or setmetatable(made, Component)
-  return self.types[name]
+  return setmetatable(register(self, name, declarations, "quern_component_def", "quern_component", lib.quern_component_register), Component)
 end
+
+local Resource = {}
 
 -- Registers a resource of zero bytes. Its value is an array with one element.
 function World:resource(name, declarations)
-  local made = register(self, name, declarations, "quern_resource_def", "quern_resource", lib.quern_resource_register)
-  made.world = self
-  return made
+  return setmetatable(register(self, name, declarations, "quern_resource_def", "quern_resource", lib.quern_resource_register), Resource)
 end
 
 -- Returns the value of a resource between frames, to read and to write.
@@ -300,7 +323,7 @@ end
 local function split_event(caller, value)
   local event = type(value) == "table" and (value.event or value)
   if type(event) ~= "table" or getmetatable(event) ~= Event then
-    refuse(3, "%s: give an event, or an event that is called with the values of its fields", caller)
+    refuse("%s: give an event, or an event that is called with the values of its fields, and not %s", caller, given(value))
   end
   return event, value.value or event.one and event.one(1)
 end
@@ -312,18 +335,18 @@ end
 
 -- Emits events between frames: world:emit(Hit(1), Hit(2)).
 function World:emit(...)
-  for _, value in ipairs {...} do
-    local event, address = split_event("World:emit", value)
+  for i = 1, math.max(select("#", ...), 1) do
+    local event, address = split_event("World:emit", (select(i, ...)))
     check(lib.quern_world_emit(self.handle, event.handle, address, 1), 2)
   end
 end
 
--- Registers a relation; options: members of quern_relation_def, such as {levels = true, many = true}. In terms it is a tag:
--- quern.with(Likes) matches entities that like another one.
 local function as_relation(name, relation)
   return setmetatable({handle = lib.quern_relation_component(relation), relation = relation, name = name}, Component)
 end
 
+-- Registers a relation; options: members of quern_relation_def, such as {levels = true, many = true}. In terms it is a tag:
+-- quern.with(Likes) matches entities that like another one.
 function World:relation(name, options)
   local definition, out = ffi.new("quern_relation_def"), ffi.new("quern_relation[1]")
   definition.name = name
@@ -378,7 +401,7 @@ end
 local function spawn_definition(values)
   local definition = ffi.new("quern_spawn_def")
   fill(definition.overrides, values, "spawn: values of the root", function(override, value)
-    if type(value) ~= "table" or not is_component(value.component) then refuse(5, "spawn: a value is a component that is called with the values of its fields") end
+    if type(value) ~= "table" or not is_component(value.component) then refuse("spawn: a value is a component that is called with the values of its fields") end
     override.component, override.column = value.component.handle, value.value
   end)
   return definition
@@ -406,7 +429,7 @@ local function split(values)
   for i, value in ipairs(values) do
     local component = type(value) == "table" and (value.component or value)
     if not is_component(component) then
-      refuse(3, "a value is a component, or a component that is called with the values of its fields, and a %s is neither", type(value))
+      refuse("a value is a component, or a component that is called with the values of its fields, and a %s is neither", type(value))
     end
     components[i - 1], addresses[i - 1] = component.handle, value.value
   end
@@ -444,7 +467,7 @@ end
 
 function World:query(terms)
   local definition, out = ffi.new("quern_query_def"), ffi.new("quern_query *[1]")
-  terms = fill_terms(definition.terms, terms)
+  terms = fill_terms(definition.terms, terms, "a query")
   check(lib.quern_query_create(self.handle, definition, out), 2)
   local query = setmetatable({handle = out[0], terms = terms}, Query)
   self.children[#self.children + 1] = query
@@ -477,14 +500,14 @@ function Context:frame() return tonumber(lib.quern_context_frame_index(self.hand
 -- Returns an iterator of the views of a further query of the system, counted from 1.
 function Context:query(number)
   local terms = self.system.queries[number or 1]
-  if terms == nil then refuse(2, "system '%s' has %d further queries, and no number %d", self.system.name, #self.system.queries, number or 1) end
+  if terms == nil then refuse("system '%s' has %d further queries, and no number %d", self.system.name, #self.system.queries, number or 1) end
   return walk(lib.quern_context_query(self.handle, (number or 1) - 1), terms, "system '" .. self.system.name .. "'", self)
 end
 
 -- The world, in exclusive systems.
 function Context:world()
   if not self.system.is_exclusive then
-    refuse(2, "system '%s': only an exclusive system has the world; record commands instead", self.system.name)
+    refuse("system '%s': only an exclusive system has the world; record commands instead", self.system.name)
   end
   return self.system.world
 end
@@ -492,14 +515,14 @@ end
 -- Returns the value of a resource that the system declares.
 function Context:resource(resource)
   local access = self.system.resources[resource]
-  if access == nil then refuse(2, "system '%s' does not declare the resource '%s'", self.system.name, resource.name) end
+  if access == nil then refuse("system '%s' does not declare the resource '%s'", self.system.name, resource.name) end
   if access == constants.QUERN_ACCESS_WRITE then return ffi.cast(resource.pointer, lib.quern_context_resource_write(self.handle, resource.handle)) end
   return ffi.cast(resource.const_pointer, lib.quern_context_resource(self.handle, resource.handle))
 end
 
 local function declared(context, event, events, verb)
   if not events[event] then
-    refuse(3, "system '%s' does not declare that it %ss the event '%s'", context.system.name, verb, event.name)
+    refuse("system '%s' does not declare that it %ss the event '%s'", context.system.name, verb, event.name)
   end
 end
 
@@ -523,8 +546,8 @@ end
 
 -- Emits events, which the system declares (emits = {...}): context:emit(Hit(1), Hit(2)).
 function Context:emit(...)
-  for _, value in ipairs {...} do
-    local event, address = split_event("Context:emit", value)
+  for i = 1, math.max(select("#", ...), 1) do
+    local event, address = split_event("Context:emit", (select(i, ...)))
     declared(self, event, self.system.emits, "emit")
     if not lib.quern_context_emit(self.handle, event.handle, address, 1) then error(ffi.string(lib.quern_error_message()), 2) end
   end
@@ -593,28 +616,33 @@ function Schedule:system(name, terms, run, options)
   local schedule, rest = self, {}
   for key, value in pairs(options or {}) do rest[key] = value end
   definition.name = name
-  system.terms = fill_terms(definition.terms, terms)
+  local owner = "system '" .. name .. "'"
+  system.terms = fill_terms(definition.terms, terms, owner)
   system.is_exclusive, rest.exclusive = rest.exclusive or false, nil
   definition.flags = system.is_exclusive and constants.QUERN_SYSTEM_EXCLUSIVE or constants.QUERN_SYSTEM_MAIN_THREAD
   local function fill_from(key, member, store)
-    fill(definition[member or key], rest[key] or {}, "system '" .. name .. "': " .. key, store)
+    fill(definition[member or key], rest[key] or {}, owner .. ": " .. key, store)
   end
-  fill_from("queries", nil, function(target, query) system.queries[#system.queries + 1] = fill_terms(target.terms, query) end)
+  fill_from("queries", nil, function(target, query) system.queries[#system.queries + 1] = fill_terms(target.terms, query, owner .. ": a query") end)
   fill_from("resources", nil, function(target, item)
-    local resource, writes = item.handle and item or item[1], item.handle == nil and item[2]
+    local is_pair = type(item) == "table" and getmetatable(item) == nil
+    local resource, writes = is_pair and item[1] or item, is_pair and item[2]
+    if getmetatable(resource) ~= Resource then refuse("%s: resources: %s is no resource: list what world:resource returns", owner, given(resource)) end
     local access = writes and constants.QUERN_ACCESS_WRITE or constants.QUERN_ACCESS_READ
     system.resources[resource] = access
     target.resource, target.access = resource.handle, access
   end)
-  fill_from("events", "reads_events", store_handle)
-  fill_from("emits", nil, store_handle)
-  for _, key in ipairs {"events", "emits"} do
-    for _, event in ipairs(rest[key] or {}) do system[key][event] = true end
+  for key, member in pairs {events = "reads_events", emits = "emits"} do
+    fill_from(key, member, function(target, event)
+      if getmetatable(event) ~= Event then refuse("%s: %s: %s is no event: list what world:event returns", owner, key, given(event)) end
+      target.bits = event.handle.bits
+      system[key][event] = true
+    end)
     rest[key] = nil
   end
   for i, phase in ipairs(self.phases) do
     if phase == rest.phase then definition.phase = i - 1 elseif i == #self.phases and rest.phase and definition.phase == 0 and self.phases[1] ~= rest.phase then
-      refuse(2, "system '%s': the schedule has no phase '%s'; it has %s", name, rest.phase, table.concat(self.phases, ", "))
+      refuse("system '%s': the schedule has no phase '%s'; it has %s", name, rest.phase, table.concat(self.phases, ", "))
     end
   end
   for _, key in ipairs {"before", "after"} do
@@ -626,14 +654,14 @@ function Schedule:system(name, terms, run, options)
   local has_terms = #system.terms > 0
   local function guarded(context, view)
     if schedule.failure ~= nil then return end -- the rest of a frame that has failed does nothing
-    local shown = has_terms and new_view(view[0], system.terms, "system '" .. name .. "'") or nil
+    local shown = has_terms and new_view(view[0], system.terms, owner) or nil
     local used = setmetatable({handle = context, system = system}, Context)
     local is_good, message = xpcall(run, function(message)
-      return type(message) == "string" and debug.traceback("system '" .. name .. "': " .. message, 2) or message
+      return type(message) == "string" and debug.traceback(owner .. ": " .. message, 2) or message
     end, used, shown)
     forget(used, "context", "its function has returned")
     if shown then shown.view = nil end
-    if not is_good then schedule.failure = message == nil and "system '" .. name .. "' has failed" or message end
+    if not is_good then schedule.failure = message == nil and owner .. " has failed" or message end
   end
   system.callback = ffi.cast("quern_view_callback *", guarded) -- lives until the schedule frees it
   definition.run = system.callback
@@ -645,7 +673,7 @@ end
 
 -- Runs a frame. An error in a system skips the rest of the frame's Lua, and is raised here.
 function Schedule:run(delta_seconds, jobs)
-  if self.is_running then refuse(2, "Schedule:run: this schedule is running a frame; call it between frames") end
+  if self.is_running then refuse("Schedule:run: this schedule is running a frame; call it between frames") end
   self.failure, self.is_running = nil, true
   local result = lib.quern_schedule_run(self.handle, jobs, delta_seconds)
   self.is_running = nil
@@ -659,7 +687,7 @@ end
 jit.off(Schedule.run, true) -- a call that the compiler has translated must not call back into Lua
 
 function Schedule:close()
-  if self.is_running then refuse(2, "Schedule:close: this schedule is running a frame; close it afterwards") end
+  if self.is_running then refuse("Schedule:close: this schedule is running a frame; close it afterwards") end
   lib.quern_schedule_destroy(self.handle)
   for _, system in ipairs(self.systems) do system.callback:free() end
   forget(self, "schedule")

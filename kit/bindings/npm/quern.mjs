@@ -100,9 +100,26 @@ function withArena(use) {
   }
 }
 
+/** What a caller gave, for messages. */
+function given(value) {
+  if (value instanceof Type) return `'${value.name}'`;
+  if (typeof value === "string") return `"${value}"`;
+  return typeof value === "object" && value !== null ? "an object" : String(value);
+}
+
+function requireArray(items, what) {
+  if (!Array.isArray(items)) throw new QuernError(`${what}: give an array, and not ${given(items)}`);
+}
+
+/** Refuses options that a call does not have. unknown: those that it has not named. */
+function refuseOptions(unknown, what) {
+  for (const name of Object.keys(unknown)) throw new QuernError(`${what}: there is no option '${name}'`);
+}
+
 /** Calls store with the address of each element of an array of a definition, which ends at its first zero. Nothing else checks
  * its bounds. */
 function fill(struct, definition, name, items, what, store) {
+  requireArray(items, what);
   const limit = memberOf(struct, name)[2];
   if (items.length > limit) throw new QuernError(`${what}: ${items.length} are given, and the limit is ${limit}`, "QUERN_ERROR_LIMIT");
   items.forEach((item, index) => store(item, addressOf(struct, definition, name, index), index));
@@ -158,6 +175,7 @@ class Type {
 
   /** Writes a value: fields by name, those that are missing are zero. */
   store(address, value) {
+    if (typeof value !== "object" || value === null) throw new QuernError(`'${this.name}': give the fields of a value by name, in an object, and not ${given(value)}`);
     for (const key of Object.keys(value))
       if (!this.layout.members.some(({name}) => name === key))
         throw new QuernError(`'${this.name}' has no field '${key}'; it has ${this.layout.members.map(({name}) => name).join(", ")}`);
@@ -233,9 +251,10 @@ export class Event extends Type {
 
 /** Calls emit(event, address) for each value of an event. */
 function emitEach(arena, values, caller, emit) {
+  if (values.length === 0) throw new QuernError(`${caller}: give at least one event`);
   for (const item of values) {
-    const {event, value} = item instanceof Event ? {event: item, value: {}} : item;
-    if (!(event instanceof Event)) throw new QuernError(`${caller}: give an event, or event.with({...})`);
+    const {event, value} = item instanceof Event ? {event: item, value: {}} : item ?? {};
+    if (!(event instanceof Event)) throw new QuernError(`${caller}: give an event, or event.with({...}), and not ${given(item)}`);
     const address = arena.allocate(event.layout.size);
     event.store(address, value);
     emit(event, address);
@@ -254,11 +273,24 @@ export class Prefab {
   }
 }
 
+/** Returns the handle of a relation. */
+function relationOf(relation, caller) {
+  if (!(relation instanceof Relation)) throw new QuernError(`${caller}: ${given(relation)} is no relation: give what world.relation returns, or world.parent`);
+  return relation.relation;
+}
+
+/** Returns the handle of a prefab. */
+function prefabOf(prefab) {
+  if (!(prefab instanceof Prefab)) throw new QuernError(`spawn: ${given(prefab)} is no prefab: give what world.prefab returns`);
+  return prefab.handle;
+}
+
 /** Stores the definition of a spawn that overrides values of the root. */
 function storeSpawn(arena, values) {
   const definition = arena.struct("quern_spawn_def");
-  fill("quern_spawn_def", definition, "overrides", values, "spawn: values of the root", ({component, value} = {}, address) => {
-    if (!(component instanceof Component)) throw new QuernError("spawn: a value is component.with({...})");
+  fill("quern_spawn_def", definition, "overrides", values, "spawn: values of the root", (item, address) => {
+    const {component, value} = item ?? {};
+    if (!(component instanceof Component)) throw new QuernError(`spawn: a value is component.with({...}), and ${given(item)} is none`);
     const column = arena.allocate(component.layout.size);
     component.store(column, value);
     setMember("quern_spawn_override", address, "component", component.handle);
@@ -278,6 +310,7 @@ export const without = (component) => term(component, "NONE", "NONE");
 export const optional = (component) => term(component, "OPTIONAL", "READ");
 
 function storeTerms(struct, definition, items, owner) {
+  requireArray(items, `${owner}: terms`);
   if (items.length > constants.QUERN_MAX_TERMS)
     throw new QuernError(`${owner} has ${items.length} terms; the limit is ${constants.QUERN_MAX_TERMS}`, "QUERN_ERROR_LIMIT");
   return items.map((item, index) => {
@@ -378,8 +411,8 @@ export class Query {
 function storeValues(arena, values) {
   const components = arena.allocate(4 * values.length), addresses = arena.allocate(4 * values.length);
   values.forEach((item, index) => {
-    const {component, value} = item instanceof Component ? {component: item, value: null} : item;
-    if (!(component instanceof Component)) throw new QuernError("a value is a component, or component.with({...})");
+    const {component, value} = item instanceof Component ? {component: item, value: null} : item ?? {};
+    if (!(component instanceof Component)) throw new QuernError(`a value is a component, or component.with({...}), and ${given(item)} is neither`);
     arrayAt("u32", components, values.length)[index] = component.handle;
     if (value === null) return;
     const address = arena.allocate(component.layout.size);
@@ -391,6 +424,7 @@ function storeValues(arena, values) {
 
 export class World {
   children = [];
+  #types = new Map();
   #handle = stored((out) => module._quern_world_create(0, out), "pointer");
 
   get handle() {
@@ -407,12 +441,20 @@ export class World {
     this.#handle = 0;
   }
 
+  // Registers a type. A name that is registered again gives the same object, as the library gives the same handle.
+  #register(Kind, name, fields) {
+    const made = new Kind(this, name, fields), types = this.#types.get(Kind) ?? new Map();
+    this.#types.set(Kind, types);
+    if (!types.has(name)) types.set(name, made);
+    return types.get(name);
+  }
+
   component(name, fields = {}) {
-    return new Component(this, name, fields);
+    return this.#register(Component, name, fields);
   }
 
   resource(name, fields) {
-    return new Resource(this, name, fields);
+    return this.#register(Resource, name, fields);
   }
 
   query(...terms) {
@@ -420,14 +462,15 @@ export class World {
   }
 
   event(name, fields = {}) {
-    return new Event(this, name, fields);
+    return this.#register(Event, name, fields);
   }
 
   emit(...values) {
     withArena((arena) => emitEach(arena, values, "World.emit", (event, address) => check(module._quern_world_emit(this.handle, event.handle, address, 1))));
   }
 
-  relation(name, {levels = false, ordered = false, many = false} = {}) {
+  relation(name, {levels = false, ordered = false, many = false, ...unknown} = {}) {
+    refuseOptions(unknown, "World.relation");
     const relation = stored((out, arena) =>
       module._quern_relation_register(this.handle, arena.struct("quern_relation_def", {name: arena.text(name), levels, ordered, many}), out), "u32");
     return new Relation(this, name, relation);
@@ -438,24 +481,24 @@ export class World {
   }
 
   relate(source, relation, target) {
-    check(module._quern_entity_relate(this.handle, source, relation.relation, target));
+    check(module._quern_entity_relate(this.handle, source, relationOf(relation, "World.relate"), target));
   }
 
   unrelate(source, relation, target = null) {
-    check(target === null ? module._quern_entity_unrelate(this.handle, source, relation.relation)
-                          : module._quern_entity_unrelate_from(this.handle, source, relation.relation, target));
+    check(target === null ? module._quern_entity_unrelate(this.handle, source, relationOf(relation, "World.unrelate"))
+                          : module._quern_entity_unrelate_from(this.handle, source, relationOf(relation, "World.unrelate"), target));
   }
 
   target(source, relation) {
     module._quern_error_clear();
-    const target = BigInt.asUintN(64, module._quern_entity_target(this.handle, source, relation.relation));
+    const target = BigInt.asUintN(64, module._quern_entity_target(this.handle, source, relationOf(relation, "World.target")));
     if (target === 0n && lastMessage() !== "") throw new QuernError(lastMessage());
     return target === 0n ? null : target;
   }
 
   sources(target, relation) {
     module._quern_error_clear();
-    const count = module._quern_entity_source_count(this.handle, target, relation.relation);
+    const count = module._quern_entity_source_count(this.handle, target, relationOf(relation, "World.sources"));
     if (count === 0 && lastMessage() !== "") throw new QuernError(lastMessage());
     return withArena((arena) => {
       const found = arena.allocate(8 * count);
@@ -469,7 +512,7 @@ export class World {
   }
 
   spawn(prefab, ...values) {
-    return stored((out, arena) => module._quern_prefab_spawn(this.handle, prefab.handle, storeSpawn(arena, values), out));
+    return stored((out, arena) => module._quern_prefab_spawn(this.handle, prefabOf(prefab), storeSpawn(arena, values), out));
   }
 
   create(...values) {
@@ -612,17 +655,17 @@ class Context {
   }
 
   relate(source, relation, target) {
-    check(module._quern_commands_relate(module._quern_context_commands(this.require()), source, relation.relation, target));
+    check(module._quern_commands_relate(module._quern_context_commands(this.require()), source, relationOf(relation, "Context.relate"), target));
   }
 
   unrelate(source, relation, target = null) {
     const commands = module._quern_context_commands(this.require());
-    check(target === null ? module._quern_commands_unrelate(commands, source, relation.relation)
-                          : module._quern_commands_unrelate_from(commands, source, relation.relation, target));
+    check(target === null ? module._quern_commands_unrelate(commands, source, relationOf(relation, "Context.unrelate"))
+                          : module._quern_commands_unrelate_from(commands, source, relationOf(relation, "Context.unrelate"), target));
   }
 
   spawn(prefab, ...values) {
-    return stored((out, arena) => module._quern_commands_spawn(module._quern_context_commands(this.require()), prefab.handle, storeSpawn(arena, values), out));
+    return stored((out, arena) => module._quern_commands_spawn(module._quern_context_commands(this.require()), prefabOf(prefab), storeSpawn(arena, values), out));
   }
 
   create(...values) {
@@ -650,7 +693,8 @@ export class Schedule {
     world.children.push(this);
   }
 
-  add(name, terms, run, {phase = this.phases[0], queries = [], resources = [], events = [], emits = [], before = [], after = [], exclusive = false} = {}) {
+  add(name, terms, run, {phase = this.phases[0], queries = [], resources = [], events = [], emits = [], before = [], after = [], exclusive = false, ...unknown} = {}) {
+    refuseOptions(unknown, `system '${name}'`);
     if (!this.phases.includes(phase)) throw new QuernError(`system '${name}': the schedule has no phase '${phase}'; it has ${this.phases.join(", ")}`);
     const system = {name, world: this.world, isExclusive: exclusive, resources: new Map(), events, emits, callback: 0};
     const owner = `system '${name}'`;
@@ -661,10 +705,14 @@ export class Schedule {
       const fillFrom = (name, items, what, store) => fill(struct, definition, name, items, `${owner}: ${what}`, store);
       system.queries = [];
       fillFrom("queries", queries, "queries", (query, address) => system.queries.push(storeTerms("quern_query_def", address, query, owner)));
-      fillFrom("reads_events", events, "events", (event, address) => storeWord(event.handle, address));
-      fillFrom("emits", emits, "emits", (event, address) => storeWord(event.handle, address));
+      for (const [key, list, what] of [["reads_events", events, "events"], ["emits", emits, "emits"]])
+        fillFrom(key, list, what, (event, address) => {
+          if (!(event instanceof Event)) throw new QuernError(`${owner}: ${what}: ${given(event)} is no event: list what world.event returns`);
+          storeWord(event.handle, address);
+        });
       fillFrom("resources", resources, "resources", (item, address) => {
-        const {resource, access} = item instanceof Resource ? {resource: item, access: constants.QUERN_ACCESS_READ} : item;
+        const {resource, access} = item instanceof Resource ? {resource: item, access: constants.QUERN_ACCESS_READ} : item ?? {};
+        if (!(resource instanceof Resource)) throw new QuernError(`${owner}: resources: ${given(item)} is no resource: list what world.resource returns`);
         system.resources.set(resource, access);
         setMember("quern_resource_access", address, "resource", resource.handle);
         setMember("quern_resource_access", address, "access", access);

@@ -44,7 +44,7 @@ def _open_library():
             path = os.path.join(place, name)
             if os.path.exists(path):
                 return ffi.dlopen(path)
-    raise ImportError("quern: there is no library %s in %s: build it by ./run bindings python" % (name, folder))
+    raise ImportError("quern: there is no library %s in %s: build it by ./run bindings python, or install the package again" % (name, folder))
 
 
 lib = _open_library()
@@ -590,6 +590,7 @@ class World:
         self._lent = [one for one in self._lent if one() is not None] + [weakref.ref(array) for array in arrays]
 
     def _register(self, caller, definition_type, handle_type, function, name, fields, options):
+        """Registers a type. A name that is registered again gives the same object, as the library gives the same handle."""
         kind = _Type(name, fields)
         definition, keep = ffi.new(definition_type), [ffi.new("char[]", name.encode())]
         definition.name = keep[0]
@@ -600,14 +601,13 @@ class World:
             setattr(definition, option, value)
         out = ffi.new(handle_type)
         check(function(self.handle, definition, out))
-        return caller(self, out[0], kind)
+        return self._types.setdefault((caller, name), caller(self, out[0], kind))
 
     def component(self, component_name, /, _options=None, **fields):
         """Registers a component: its name and fields, such as x="f4", place=("f4", 3), title="S16", target=quern.ENTITY.
         Without fields it is a tag. `_options` are further members of quern_component_def, such as {"can_disable": True}."""
-        component = self._register(Component, "quern_component_def *", "quern_component *", lib.quern_component_register,
-                                   component_name, fields, _options or {})
-        return self._types.setdefault(component_name, component)
+        return self._register(Component, "quern_component_def *", "quern_component *", lib.quern_component_register,
+                              component_name, fields, _options or {})
 
     def resource(self, resource_name, /, **fields):
         """Registers a resource of zero bytes with described fields."""
@@ -691,14 +691,14 @@ class World:
     def __getitem__(self, name):
         """Returns a component by name, also one that a library or an archive has registered: its dtype comes from its
         described fields."""
-        if name not in self._types:
+        if (Component, name) not in self._types:
             handle = lib.quern_component_find(self.handle, name.encode())
             info = ffi.new("quern_type_info *")
             if lib.quern_component_is_null(handle):
                 raise Error("the world has no component '%s'; it has %s" % (name, ", ".join(self.components())), "QUERN_ERROR_UNKNOWN_COMPONENT")
             check(lib.quern_component_get_info(self.handle, handle, info))
-            self._types[name] = Component(self, handle, _Type.of_info(info))
-        return self._types[name]
+            self._types[Component, name] = Component(self, handle, _Type.of_info(info))
+        return self._types[Component, name]
 
     def components(self):
         """Returns the names of all components but those that tools hide."""

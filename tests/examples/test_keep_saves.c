@@ -142,6 +142,18 @@ Test(keep_saves, the_state_of_the_game_is_checked)
     expect_refused("'Keep'");
 }
 
+/* Weapons hit the target of a locked turret, also of a stunned one. */
+Test(keep_saves, a_locked_turret_must_have_a_target)
+{
+    Turret *turret = first_value(game.types.turret);
+    turret->is_locked = 1;
+    turret->target = quern_entity_null();
+    expect_refused("'Turret'");
+    turret->is_locked = 0;
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+}
+
 Test(keep_saves, an_enemy_must_have_all_its_components)
 {
     quern_entity entity;

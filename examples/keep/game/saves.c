@@ -205,6 +205,16 @@ static bool check_tower(const Game *game, const quern_type_info *type, const voi
     return tower->kind < TOWER_KINDS && tower->cost >= 0 && tower->cost <= count_max;
 }
 
+/* Weapons hit the target of a locked turret. The system "aim" does not clear is_locked of each turret before they do: it
+ * leaves out turrets that are stunned. */
+static bool check_turret(const Game *game, const quern_type_info *type, const void *value)
+{
+    (void)game;
+    (void)type;
+    const Turret *turret = value;
+    return !turret->is_locked || !quern_entity_is_null(turret->target);
+}
+
 static bool check_shape(const Game *game, const quern_type_info *type, const void *value)
 {
     (void)game;
@@ -254,8 +264,9 @@ static const char *find_bad_type(Game *game, const Inputs *inputs)
         quern_component component;
         value_check *is_good;
     } rules[] = {{types->enemy, check_enemy},      {types->spawner, check_spawner},
-                 {types->tower, check_tower},      {types->shape, check_shape},
-                 {types->road_number, check_road}, {types->particle, check_particle}};
+                 {types->tower, check_tower},      {types->turret, check_turret},
+                 {types->shape, check_shape},      {types->road_number, check_road},
+                 {types->particle, check_particle}};
     if (!check_keep(game, inputs)) return "Keep";
     const uint32_t count = quern_type_count(game->world, QUERN_TYPE_COMPONENT);
     for (uint32_t i = 0; i < count; i++) {

@@ -154,6 +154,20 @@ Test(keep_saves, a_locked_turret_must_have_a_target)
     game_destroy(&loaded);
 }
 
+/* Otherwise the price of a sold tower could exceed the range of the gold. */
+Test(keep_saves, gold_and_the_cost_of_towers_are_checked)
+{
+    Tower *tower = first_value(game.types.tower);
+    const int32_t cost = tower->cost, bad[] = {-1, 0, 1000000000, INT32_MAX};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tower->cost = bad[i];
+        expect_refused("'Tower'");
+    }
+    tower->cost = cost;
+    keep_of_game()->gold = 1000000000;
+    expect_refused("'Keep'");
+}
+
 Test(keep_saves, an_enemy_must_have_all_its_components)
 {
     quern_entity entity;

@@ -3,6 +3,7 @@
 #include "saves.h"
 
 #include "check.h"
+#include "kinds.h"
 #include "systems.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PIECE_BYTES = 1 << 16 };
 
 static const size_t world_bytes_max = (size_t)1 << 28;
 static const float number_max = 1e6f;           /* largest absolute value of a number of a component */
-static const int32_t count_max = 1000000000;    /* of gold, lives, score and kills */
+static const int32_t gold_max = 100000000;      /* leaves room for what sales and kills add */
+static const int32_t count_max = 1000000000;    /* of lives, score and kills */
 static const uint32_t spawner_left_max = 20000; /* as in levels */
 
 /* Describes a failure. Returns false. */
@@ -202,7 +204,7 @@ static bool check_tower(const Game *game, const quern_type_info *type, const voi
     (void)game;
     (void)type;
     const Tower *tower = value;
-    return tower->kind < TOWER_KINDS && tower->cost >= 0 && tower->cost <= count_max;
+    return tower->kind < TOWER_KINDS && tower->cost == tower_rules[tower->kind].cost;
 }
 
 /* Weapons hit the target of a locked turret. The system "aim" does not clear is_locked of each turret before they do: it
@@ -233,7 +235,7 @@ static bool check_keep(Game *game, const Inputs *inputs)
 {
     const Keep *keep = game_state(game);
     return keep->step == inputs->end && keep->wave <= game->level.wave_count && keep->state <= KEEP_LOST &&
-           keep->gold >= 0 && keep->gold <= count_max && keep->lives >= 0 && keep->lives <= count_max &&
+           keep->gold >= 0 && keep->gold <= gold_max && keep->lives >= 0 && keep->lives <= count_max &&
            keep->score >= 0 && keep->score <= count_max && keep->kills <= (uint32_t)count_max &&
            fabsf(keep->rest_seconds) <= number_max;
 }

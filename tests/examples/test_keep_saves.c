@@ -118,7 +118,40 @@ Test(keep_saves, numbers_must_be_finite)
     }
     health->points = 1;
     Spawner *spawner = first_value(game.types.spawner);
-    spawner->every_seconds = 0;
+    const float too_often[] = {0, 1e-30f, 0.00099f};
+    for (size_t i = 0; i < sizeof too_often / sizeof *too_often; i++) {
+        spawner->every_seconds = too_often[i];
+        expect_refused("'Spawner'");
+    }
+    spawner->every_seconds = 0.001f; /* the least interval of a level */
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+}
+
+static uint32_t count_enemies_of_level(void)
+{
+    uint32_t sum = 0;
+    for (uint32_t wave = 0; wave < level.wave_count; wave++)
+        for (uint32_t i = 0; i < level.waves[wave].group_count; i++)
+            sum += level.waves[wave].groups[i].count;
+    return sum;
+}
+
+/* Otherwise a small file could make millions of enemies in one step. */
+Test(keep_saves, enemies_and_spawners_have_no_more_enemies_than_the_level)
+{
+    Spawner spawner = {.every_seconds = 1};
+    quern_entity entity;
+    cr_assert_eq(quern_entity_create_with(game.world, &game.types.spawner, (const void *const[]){&spawner},
+                                          1, &entity),
+                 QUERN_OK);
+    Spawner *added = quern_entity_get(game.world, entity, game.types.spawner);
+    added->left = count_enemies_of_level() - keep_of_game()->enemy_count;
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+    added->left++;
+    expect_refused("'Spawner'");
+    cr_assert_eq(quern_entity_set_enabled(game.world, entity, false), QUERN_OK);
     expect_refused("'Spawner'");
 }
 

@@ -19,10 +19,10 @@
 enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PIECE_BYTES = 1 << 16 };
 
 static const size_t world_bytes_max = (size_t)1 << 28;
-static const float number_max = 1e6f;           /* largest absolute value of a number of a component */
-static const int32_t gold_max = 100000000;      /* leaves room for what sales and kills add */
-static const int32_t count_max = 1000000000;    /* of lives, score and kills */
-static const uint32_t spawner_left_max = 20000; /* as in levels */
+static const float number_max = 1e6f;          /* largest absolute value of a number of a component */
+static const int32_t gold_max = 100000000;     /* leaves room for what sales and kills add */
+static const int32_t count_max = 1000000000;   /* of lives, score and kills */
+static const float every_seconds_min = 0.001f; /* as in levels */
 
 /* Describes a failure. Returns false. */
 __attribute__((format(printf, 4, 5))) static bool fail(const char *path, char *message, size_t bytes,
@@ -190,7 +190,7 @@ static bool check_spawner(const Game *game, const quern_type_info *type, const v
     (void)type;
     const Spawner *spawner = value;
     return spawner->kind < ENEMY_KINDS && spawner->road < game->level.road_count &&
-           spawner->left <= spawner_left_max && spawner->every_seconds > 0;
+           spawner->every_seconds >= every_seconds_min;
 }
 
 static bool check_road(const Game *game, const quern_type_info *type, const void *value)
@@ -257,6 +257,36 @@ static uint64_t count_with(Game *game, const quern_component *components, uint32
     return sum;
 }
 
+/* Returns the number of enemies that spawners still create, also disabled spawners. */
+static uint64_t count_left(Game *game)
+{
+    const quern_query_def def = {
+        .terms = {quern_term_read(game->types.spawner),
+                  quern_term_optional(quern_world_disabled_tag(game->world), QUERN_ACCESS_NONE)}};
+    quern_query *query;
+    check(quern_query_create(game->world, &def, &query));
+    uint64_t sum = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const Spawner *spawners = quern_view_read(&it.view, 0);
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
+            sum += spawners[i].left;
+    }
+    quern_query_destroy(query);
+    return sum;
+}
+
+/* Returns the number of enemies in all waves of a level. */
+static uint64_t count_of_level(const Level *level)
+{
+    uint64_t sum = 0;
+    for (uint32_t wave = 0; wave < level->wave_count; wave++)
+        for (uint32_t i = 0; i < level->waves[wave].group_count; i++)
+            sum += level->waves[wave].groups[i].count;
+    return sum;
+}
+
 /* Returns the name of the first type with a value that systems cannot work with, such as the number of a road that the
  * level does not have; NULL if there is none. */
 static const char *find_bad_type(Game *game, const Inputs *inputs)
@@ -282,7 +312,10 @@ static const char *find_bad_type(Game *game, const Inputs *inputs)
             return quern_component_name(game->world, rules[i].component);
     /* whatever hits an enemy expects all of these */
     const quern_component of_enemy[] = {types->enemy, types->health, types->place, types->chill};
-    return count_with(game, of_enemy, 4) == count_with(game, of_enemy, 1) ? NULL : "Enemy";
+    const uint64_t enemy_count = count_with(game, of_enemy, 1);
+    if (count_with(game, of_enemy, 4) != enemy_count) return "Enemy";
+    /* A small file could otherwise create millions of enemies in one step. The blueprints are enemies too. */
+    return enemy_count + count_left(game) <= count_of_level(&game->level) + ENEMY_KINDS ? NULL : "Spawner";
 }
 
 /* --------------------------------------------------------------------------------------------- loading */

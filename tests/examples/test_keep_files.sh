@@ -101,7 +101,7 @@ bad_save()
     refused "was saved in the level 'A small one', which is another one than 'The Ford'" "$@" --load "$saved"
     refused 'no/game.keep: cannot be written: No such file or directory; nothing was saved' \
         "$@" $small --frames 10 --save "$folder/no/game.keep"
-    refused "$folder: cannot be written: " "$@" $small --frames 10 --save "$folder"
+    refused "$folder: cannot be written: it is a folder" "$@" $small --frames 10 --save "$folder"
     refused 'game.keep: cannot be written: File too large; nothing was saved, and an older' \
         sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh "$@" $small --frames 10 --save "$saved"
     head -c 20000 "$folder/older" >"$folder/short.keep"
@@ -110,7 +110,29 @@ bad_save()
     refused "short.keep: line [0-9]* is " "$@" $small --load "$folder/short.keep"
 }
 cmp "$saved" "$folder/older"
-[ ! -e "$saved.part" ] || { echo "a part of a file remains"; exit 1; }
+[ "$(echo "$saved".part*)" = "$saved.part*" ] || { echo "a part of a file remains"; exit 1; }
+
+# Only plain files are replaced, and no file beside them.
+echo mine >"$folder/mine.txt"
+ln -s mine.txt "$folder/link.keep"
+mkfifo "$folder/pipe.keep"
+for name in link pipe; do
+    # shellcheck disable=SC2086
+    refused "$name.keep: cannot be written: it is a folder, a link or a device" \
+        "$@" $small --frames 10 --save "$folder/$name.keep"
+done
+[ -L "$folder/link.keep" ] || { echo "a link was replaced"; exit 1; }
+[ -p "$folder/pipe.keep" ] || { echo "a pipe was replaced"; exit 1; }
+[ "$(cat "$folder/mine.txt")" = mine ] || { echo "the target of a link was replaced"; exit 1; }
+for suffix in part part0 part1; do
+    echo mine >"$saved.$suffix"
+done
+# shellcheck disable=SC2086
+"$@" $small --frames 100 --save "$saved" >/dev/null
+for suffix in part part0 part1; do
+    [ "$(cat "$saved.$suffix")" = mine ] || { echo "game.keep.$suffix was replaced"; exit 1; }
+done
+cmp "$saved" "$folder/older"
 bad_save '1s/keep/king/' 'bad.keep: is not a saved game of Keep' "$@"
 bad_save '1s/save 1/save 7/' 'it has format 7, and this one reads format 1' "$@"
 bad_save '1s/1 .*/1/' 'bad.keep: line 1 does not name the level' "$@"

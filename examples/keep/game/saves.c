@@ -15,8 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PIECE_BYTES = 1 << 16 };
+enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PARTS_MAX = 100, PIECE_BYTES = 1 << 16 };
 
 static const size_t world_bytes_max = (size_t)1 << 28;
 static const float number_max = 1e6f;          /* largest absolute value of a number of a component */
@@ -47,19 +48,47 @@ static bool write_parts(FILE *file, const Game *game, const Inputs *inputs, cons
     return fflush(file) == 0 && !ferror(file);
 }
 
+/* Returns whether a path has something that must not be replaced: a folder, a link, a pipe or a device. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+#ifdef _WIN32
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+#else
+    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
+#endif
+}
+
+/* Creates a new file beside the one with a path, so that no file of the player or of another process is overwritten. Returns
+ * NULL with errno if that fails. */
+static FILE *create_part(const char *path, char part[PATH_BYTES])
+{
+    FILE *file = NULL;
+    for (uint32_t i = 0; i < PARTS_MAX && file == NULL; i++) {
+        snprintf(part, PATH_BYTES, "%s.part%" PRIu32, path, i);
+        file = fopen(part, "wbx");
+        if (file == NULL && errno != EEXIST) break;
+    }
+    return file;
+}
+
 bool save_write(Game *game, const Inputs *inputs, const char *path, char *message, size_t message_bytes)
 {
     char part[PATH_BYTES];
-    const int length = snprintf(part, sizeof part, "%s.part", path);
-    if (length < 0 || (size_t)length >= sizeof part)
-        return fail(path, message, message_bytes, "the name is too long: use one of at most %d bytes",
-                    PATH_BYTES - 6);
+    if (strlen(path) > PATH_BYTES - sizeof ".part99")
+        return fail(path, message, message_bytes, "the name is too long: use one of at most %zu bytes",
+                    PATH_BYTES - sizeof ".part99");
+    if (is_special(path))
+        return fail(
+            path, message, message_bytes,
+            "cannot be written: it is a folder, a link or a device, and only a plain file is replaced; "
+            "nothing was saved: use another name");
     quern_byte_buffer world = {0};
     if (quern_world_save(game->world, quern_sink_bytes(&world), NULL) != QUERN_OK) {
         quern_byte_buffer_release(&world);
         return fail(path, message, message_bytes, "not saved: %s", quern_error_message());
     }
-    FILE *file = fopen(part, "wb");
+    FILE *file = create_part(path, part);
     bool is_whole = file != NULL && write_parts(file, game, inputs, &world);
     int error = errno;
     if (file != NULL && fclose(file) != 0 && is_whole) {

@@ -40,6 +40,11 @@ bad_level '5s/,//' 'level.json: line 6 is no JSON' "$@"
 bad_level '$d' 'level.json: line [0-9]* is no JSON' "$@"
 bad_level '1s/{/{"hints": ["a", 7],/' 'hints\[1\] must be a string of at most 95 bytes' "$@"
 bad_level 's/"title": "[^"]*"/"title": 7/' 'level.title must be a string of 1 to 31 bytes' "$@"
+for title in '' ' ' '   ' 'two\\nlines' '\\ttabs' 'an end\\u007f'; do
+    bad_level "s/\"title\": \"[^\"]*\"/\"title\": \"$title\"/" \
+        'level.title must be a string of 1 to 31 bytes, not of blanks only, without ./. and without control' "$@"
+done
+bad_level 's/"name": "lane"/"name": "la\\nne"/' 'roads\[0\].name must be a string of 1 to 31 bytes' "$@"
 bad_level 's/"width": 24/"width": "wide"/' 'level.width must be a number from 16 to 256' "$@"
 bad_level 's/"lives": 12/"lives": 1.5/' 'level.lives must be a whole number' "$@"
 bad_level 's/\[12, 8\]/[12, 16.5]/' \
@@ -111,6 +116,17 @@ bad_save()
 }
 cmp "$saved" "$folder/older"
 [ "$(echo "$saved".part*)" = "$saved.part*" ] || { echo "a part of a file remains"; exit 1; }
+
+# Each title that a level may have can be read from the saved game.
+for title in ' A  title ' 'x' '0123456789 0123456789 012345678' 'Гора'; do
+    sed "s/\"title\": \"[^\"]*\"/\"title\": \"$title\"/" "$here/small.json" >"$folder/title.json"
+    titled="--level $folder/title.json --input $here/small.txt --threads 1"
+    # shellcheck disable=SC2086
+    {
+        "$@" $titled --frames 10 --save "$folder/title.keep" >/dev/null
+        "$@" $titled --frames 20 --load "$folder/title.keep" >/dev/null
+    }
+done
 
 # Only plain files are replaced, and no file beside them.
 echo mine >"$folder/mine.txt"

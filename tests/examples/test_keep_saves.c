@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MESSAGE_BYTES = 512, STEPS = 60 };
@@ -263,4 +264,47 @@ Test(keep_saves, no_truncated_or_changed_file_is_loaded)
         game_destroy(&loaded);
         cr_assert(place < 64, "a file with another byte %zu was loaded", place); /* the title, or a blank */
     }
+}
+
+/* Writes a file whose world has so many bytes, all of them 0. */
+static void write_long_file(off_t world_bytes)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fprintf(file, "keep save 1 0123456789abcdef A long one\n7 end\n");
+    cr_assert_eq(fflush(file), 0);
+    cr_assert_eq(ftruncate(fileno(file), ftell(file) + world_bytes), 0);
+    fclose(file);
+}
+
+Test(keep_saves, a_file_that_is_too_long_is_refused)
+{
+    Save save;
+    write_long_file(((off_t)256 << 20) + 1);
+    cr_assert_not(save_read(&save, path, message, sizeof message));
+    cr_assert(strstr(message, "is too long for a saved game: more than 256 MiB") != NULL, "%s", message);
+}
+
+Test(keep_saves, lack_of_memory_is_reported_as_such)
+{
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    Save save;
+    struct rlimit limit, low;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    write_long_file((off_t)128 << 20);
+    cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    low = limit;
+    low.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)32 << 20);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
+    const bool is_read = save_read(&save, path, message, sizeof message);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    cr_assert_not(is_read);
+    cr_assert(strstr(message, "cannot be read: out of memory") != NULL, "%s", message);
+#else
+    cr_skip_test("memory can be limited on Linux without sanitizers only");
+#endif
 }

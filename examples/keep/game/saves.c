@@ -128,13 +128,18 @@ static bool read_world(Save *save, FILE *file, char *message, size_t bytes)
 {
     char *piece = check_memory(malloc(PIECE_BYTES));
     const quern_sink sink = quern_sink_bytes(&save->world);
-    bool is_read = true;
-    for (size_t count; is_read && (count = fread(piece, 1, PIECE_BYTES, file)) > 0;)
-        is_read = save->world.size_bytes < world_bytes_max && sink.write(sink.user_data, piece, count);
+    bool is_short = true, is_kept = true;
+    for (size_t count; is_short && is_kept && (count = fread(piece, 1, PIECE_BYTES, file)) > 0;) {
+        is_short = save->world.size_bytes + count <= world_bytes_max;
+        is_kept = !is_short || sink.write(sink.user_data, piece, count);
+    }
     free(piece);
     if (ferror(file)) return fail(save->path, message, bytes, "cannot be read: %s", strerror(errno));
-    return is_read || fail(save->path, message, bytes, "is too long for a saved game: more than %zu MiB",
-                           world_bytes_max >> 20);
+    if (!is_kept)
+        return fail(save->path, message, bytes, "cannot be read: out of memory after %zu KiB of the world",
+                    save->world.size_bytes >> 10);
+    return is_short || fail(save->path, message, bytes, "is too long for a saved game: more than %zu MiB",
+                            world_bytes_max >> 20);
 }
 
 bool save_read(Save *save, const char *path, char *message, size_t message_bytes)

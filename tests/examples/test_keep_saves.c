@@ -174,6 +174,10 @@ Test(keep_saves, the_state_of_the_game_is_checked)
     *keep = good;
     keep->rest_seconds = NAN;
     expect_refused("'Keep'");
+    keep->rest_seconds =
+        600 + 20000 * 60.0f + 600; /* the longest wave that a level may have, and the pause */
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
 }
 
 /* Weapons hit the target of a locked turret, also of a stunned one. */

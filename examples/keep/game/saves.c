@@ -21,6 +21,7 @@ enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PARTS_MAX = 100, PIECE_B
 
 static const size_t world_bytes_max = (size_t)1 << 28;
 static const float number_max = 1e6f;          /* largest absolute value of a number of a component */
+static const float rest_max = 2e6f;            /* more than the longest wave and the pause after it */
 static const int32_t gold_max = 100000000;     /* leaves room for what sales and kills add */
 static const int32_t count_max = 1000000000;   /* of lives, score and kills */
 static const float every_seconds_min = 0.001f; /* as in levels */
@@ -271,7 +272,7 @@ static bool check_keep(Game *game, const Inputs *inputs)
     return keep->step == inputs->end && keep->wave <= game->level.wave_count && keep->state <= KEEP_LOST &&
            keep->gold >= 0 && keep->gold <= gold_max && keep->lives >= 0 && keep->lives <= count_max &&
            keep->score >= 0 && keep->score <= count_max && keep->kills <= (uint32_t)count_max &&
-           fabsf(keep->rest_seconds) <= number_max;
+           fabsf(keep->rest_seconds) <= rest_max;
 }
 
 /* Returns the number of entities with all of the components, also of disabled ones. */

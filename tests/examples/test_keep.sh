@@ -45,6 +45,18 @@ for threads in 1 2 3 8; do
     [ "$threads" = 1 ] || cmp "$folder/saved" "$folder/saved_by_one"
 done
 grep -a -q '^120 build gun 11 5$' "$folder/saved" || { echo "the saved game has no actions"; exit 1; }
+# A saved game that went on with the actions of another recording keeps its own actions before them.
+sed '/^0 /d; s/^1 wave/2 wave/; s/^140 wave/150 wave/' "$here/small.txt" >"$folder/other.txt"
+"$@" --level "$here/small.json" --input "$folder/other.txt" --load "$folder/saved" --frames 200 --save "$folder/again" >/dev/null
+sed '/^[0-9]* end$/q' "$folder/again" | tail -n +2 >"$folder/actions"
+{
+    sed '/^#/d; /^140 /,$d' "$here/small.txt"
+    echo 150 wave
+    echo 200 end
+} | diff - "$folder/actions" || { echo "the game that was saved again has other actions than were played"; exit 1; }
+hash=$("$@" --level "$here/small.json" --load "$folder/again" --input "$folder/actions" --json | of_last_line hash)
+replayed=$("$@" --level "$here/small.json" --input "$folder/actions" --json | of_last_line hash)
+[ "$hash" = "$replayed" ] || { echo "replayed from the saved actions: $replayed, not $hash"; exit 1; }
 score=$(of_last_line score <"$folder/one")
 [ "$score" -gt 500 ] || { echo "the recorded game has a score of $score"; cat "$folder/one"; exit 1; }
 

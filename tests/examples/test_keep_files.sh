@@ -40,6 +40,11 @@ bad_level '5s/,//' 'level.json: line 6 is no JSON' "$@"
 bad_level '$d' 'level.json: line [0-9]* is no JSON' "$@"
 bad_level '1s/{/{"hints": ["a", 7],/' 'hints\[1\] must be a string of at most 95 bytes' "$@"
 bad_level 's/"title": "[^"]*"/"title": 7/' 'level.title must be a string of 1 to 31 bytes' "$@"
+for title in '' ' ' '   ' 'two\\nlines' '\\ttabs' 'an end\\u007f'; do
+    bad_level "s/\"title\": \"[^\"]*\"/\"title\": \"$title\"/" \
+        'level.title must be a string of 1 to 31 bytes, not of blanks only, without ./. and without control' "$@"
+done
+bad_level 's/"name": "lane"/"name": "la\\nne"/' 'roads\[0\].name must be a string of 1 to 31 bytes' "$@"
 bad_level 's/"width": 24/"width": "wide"/' 'level.width must be a number from 16 to 256' "$@"
 bad_level 's/"lives": 12/"lives": 1.5/' 'level.lives must be a whole number' "$@"
 bad_level 's/\[12, 8\]/[12, 16.5]/' \
@@ -101,7 +106,7 @@ bad_save()
     refused "was saved in the level 'A small one', which is another one than 'The Ford'" "$@" --load "$saved"
     refused 'no/game.keep: cannot be written: No such file or directory; nothing was saved' \
         "$@" $small --frames 10 --save "$folder/no/game.keep"
-    refused "$folder: cannot be written: " "$@" $small --frames 10 --save "$folder"
+    refused "$folder: cannot be written: it is a folder" "$@" $small --frames 10 --save "$folder"
     refused 'game.keep: cannot be written: File too large; nothing was saved, and an older' \
         sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh "$@" $small --frames 10 --save "$saved"
     head -c 20000 "$folder/older" >"$folder/short.keep"
@@ -110,7 +115,40 @@ bad_save()
     refused "short.keep: line [0-9]* is " "$@" $small --load "$folder/short.keep"
 }
 cmp "$saved" "$folder/older"
-[ ! -e "$saved.part" ] || { echo "a part of a file remains"; exit 1; }
+[ "$(echo "$saved".part*)" = "$saved.part*" ] || { echo "a part of a file remains"; exit 1; }
+
+# Each title that a level may have can be read from the saved game.
+for title in ' A  title ' 'x' '0123456789 0123456789 012345678' 'Гора'; do
+    sed "s/\"title\": \"[^\"]*\"/\"title\": \"$title\"/" "$here/small.json" >"$folder/title.json"
+    titled="--level $folder/title.json --input $here/small.txt --threads 1"
+    # shellcheck disable=SC2086
+    {
+        "$@" $titled --frames 10 --save "$folder/title.keep" >/dev/null
+        "$@" $titled --frames 20 --load "$folder/title.keep" >/dev/null
+    }
+done
+
+# Only plain files are replaced, and no file beside them.
+echo mine >"$folder/mine.txt"
+ln -s mine.txt "$folder/link.keep"
+mkfifo "$folder/pipe.keep"
+for name in link pipe; do
+    # shellcheck disable=SC2086
+    refused "$name.keep: cannot be written: it is a folder, a link or a device" \
+        "$@" $small --frames 10 --save "$folder/$name.keep"
+done
+[ -L "$folder/link.keep" ] || { echo "a link was replaced"; exit 1; }
+[ -p "$folder/pipe.keep" ] || { echo "a pipe was replaced"; exit 1; }
+[ "$(cat "$folder/mine.txt")" = mine ] || { echo "the target of a link was replaced"; exit 1; }
+for suffix in part part0 part1; do
+    echo mine >"$saved.$suffix"
+done
+# shellcheck disable=SC2086
+"$@" $small --frames 100 --save "$saved" >/dev/null
+for suffix in part part0 part1; do
+    [ "$(cat "$saved.$suffix")" = mine ] || { echo "game.keep.$suffix was replaced"; exit 1; }
+done
+cmp "$saved" "$folder/older"
 bad_save '1s/keep/king/' 'bad.keep: is not a saved game of Keep' "$@"
 bad_save '1s/save 1/save 7/' 'it has format 7, and this one reads format 1' "$@"
 bad_save '1s/1 .*/1/' 'bad.keep: line 1 does not name the level' "$@"

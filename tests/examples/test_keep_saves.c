@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MESSAGE_BYTES = 512, STEPS = 60 };
@@ -118,7 +119,40 @@ Test(keep_saves, numbers_must_be_finite)
     }
     health->points = 1;
     Spawner *spawner = first_value(game.types.spawner);
-    spawner->every_seconds = 0;
+    const float too_often[] = {0, 1e-30f, 0.00099f};
+    for (size_t i = 0; i < sizeof too_often / sizeof *too_often; i++) {
+        spawner->every_seconds = too_often[i];
+        expect_refused("'Spawner'");
+    }
+    spawner->every_seconds = 0.001f; /* the least interval of a level */
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+}
+
+static uint32_t count_enemies_of_level(void)
+{
+    uint32_t sum = 0;
+    for (uint32_t wave = 0; wave < level.wave_count; wave++)
+        for (uint32_t i = 0; i < level.waves[wave].group_count; i++)
+            sum += level.waves[wave].groups[i].count;
+    return sum;
+}
+
+/* Otherwise a small file could make millions of enemies in one step. */
+Test(keep_saves, enemies_and_spawners_have_no_more_enemies_than_the_level)
+{
+    Spawner spawner = {.every_seconds = 1};
+    quern_entity entity;
+    cr_assert_eq(quern_entity_create_with(game.world, &game.types.spawner, (const void *const[]){&spawner},
+                                          1, &entity),
+                 QUERN_OK);
+    Spawner *added = quern_entity_get(game.world, entity, game.types.spawner);
+    added->left = count_enemies_of_level() - keep_of_game()->enemy_count;
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+    added->left++;
+    expect_refused("'Spawner'");
+    cr_assert_eq(quern_entity_set_enabled(game.world, entity, false), QUERN_OK);
     expect_refused("'Spawner'");
 }
 
@@ -139,6 +173,36 @@ Test(keep_saves, the_state_of_the_game_is_checked)
     expect_refused("'Keep'");
     *keep = good;
     keep->rest_seconds = NAN;
+    expect_refused("'Keep'");
+    keep->rest_seconds =
+        600 + 20000 * 60.0f + 600; /* the longest wave that a level may have, and the pause */
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+}
+
+/* Weapons hit the target of a locked turret, also of a stunned one. */
+Test(keep_saves, a_locked_turret_must_have_a_target)
+{
+    Turret *turret = first_value(game.types.turret);
+    turret->is_locked = 1;
+    turret->target = quern_entity_null();
+    expect_refused("'Turret'");
+    turret->is_locked = 0;
+    cr_assert(is_loaded(), "%s", message);
+    game_destroy(&loaded);
+}
+
+/* Otherwise the price of a sold tower could exceed the range of the gold. */
+Test(keep_saves, gold_and_the_cost_of_towers_are_checked)
+{
+    Tower *tower = first_value(game.types.tower);
+    const int32_t cost = tower->cost, bad[] = {-1, 0, 1000000000, INT32_MAX};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tower->cost = bad[i];
+        expect_refused("'Tower'");
+    }
+    tower->cost = cost;
+    keep_of_game()->gold = 1000000000;
     expect_refused("'Keep'");
 }
 
@@ -204,4 +268,47 @@ Test(keep_saves, no_truncated_or_changed_file_is_loaded)
         game_destroy(&loaded);
         cr_assert(place < 64, "a file with another byte %zu was loaded", place); /* the title, or a blank */
     }
+}
+
+/* Writes a file whose world has so many bytes, all of them 0. */
+static void write_long_file(off_t world_bytes)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fprintf(file, "keep save 1 0123456789abcdef A long one\n7 end\n");
+    cr_assert_eq(fflush(file), 0);
+    cr_assert_eq(ftruncate(fileno(file), ftell(file) + world_bytes), 0);
+    fclose(file);
+}
+
+Test(keep_saves, a_file_that_is_too_long_is_refused)
+{
+    Save save;
+    write_long_file(((off_t)256 << 20) + 1);
+    cr_assert_not(save_read(&save, path, message, sizeof message));
+    cr_assert(strstr(message, "is too long for a saved game: more than 256 MiB") != NULL, "%s", message);
+}
+
+Test(keep_saves, lack_of_memory_is_reported_as_such)
+{
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    Save save;
+    struct rlimit limit, low;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    write_long_file((off_t)128 << 20);
+    cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    low = limit;
+    low.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)32 << 20);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
+    const bool is_read = save_read(&save, path, message, sizeof message);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    cr_assert_not(is_read);
+    cr_assert(strstr(message, "cannot be read: out of memory") != NULL, "%s", message);
+#else
+    cr_skip_test("memory can be limited on Linux without sanitizers only");
+#endif
 }

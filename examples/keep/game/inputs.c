@@ -36,6 +36,18 @@ void inputs_rewind(Inputs *inputs, uint64_t step)
         inputs->count--;
 }
 
+void inputs_continue(Inputs *inputs, const Inputs *earlier, uint64_t step)
+{
+    Inputs all = {.end = inputs->end};
+    const uint32_t earlier_count = inputs_before(earlier, step);
+    for (uint32_t i = 0; i < earlier_count; i++)
+        inputs_add(&all, earlier->list[i].step, &earlier->list[i].action);
+    for (uint32_t i = inputs_before(inputs, step); i < inputs->count; i++)
+        inputs_add(&all, inputs->list[i].step, &inputs->list[i].action);
+    inputs_free(inputs);
+    *inputs = all;
+}
+
 uint32_t inputs_before(const Inputs *inputs, uint64_t step)
 {
     uint32_t count = 0;

@@ -47,6 +47,9 @@ void inputs_add(Inputs *inputs, uint64_t step, const Action *action);
 /* Drops the actions from a step on, after the game was rewound to it. */
 void inputs_rewind(Inputs *inputs, uint64_t step);
 
+/* Replaces the inputs before a step by those of an earlier part of the game. */
+void inputs_continue(Inputs *inputs, const Inputs *earlier, uint64_t step);
+
 /* Returns the number of inputs before a step, excluding those of the step itself. */
 uint32_t inputs_before(const Inputs *inputs, uint64_t step);
 

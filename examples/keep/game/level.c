@@ -56,14 +56,28 @@ static uint32_t read_count(Reader *reader, const cJSON *object, const char *wher
     return (uint32_t)number;
 }
 
+/* Returns whether a text has visible characters, and no control characters: saved games have the title on a line. */
+static bool is_line(const char *text)
+{
+    bool is_visible = false;
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7F) return false;
+        if (*text != ' ') is_visible = true;
+    }
+    return is_visible;
+}
+
+/* Reads a name. The title of a level and the names of roads, enemies and towers follow the same rules. */
 static void read_name(Reader *reader, const cJSON *object, const char *where, const char *name,
                       char out[LEVEL_NAME_BYTES])
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-    if (!cJSON_IsString(item) || item->valuestring[0] == '\0' ||
-        strlen(item->valuestring) >= LEVEL_NAME_BYTES || strchr(item->valuestring, '/') != NULL) {
-        set_error(reader, "%s.%s must be a string of 1 to %d bytes without '/'", where, name,
-                  LEVEL_NAME_BYTES - 1);
+    if (!cJSON_IsString(item) || strlen(item->valuestring) >= LEVEL_NAME_BYTES ||
+        strchr(item->valuestring, '/') != NULL || !is_line(item->valuestring)) {
+        set_error(reader,
+                  "%s.%s must be a string of 1 to %d bytes, not of blanks only, without '/' and "
+                  "without control characters such as a line end",
+                  where, name, LEVEL_NAME_BYTES - 1);
         return;
     }
     snprintf(out, LEVEL_NAME_BYTES, "%s", item->valuestring);

@@ -3,6 +3,7 @@
 #include "saves.h"
 
 #include "check.h"
+#include "kinds.h"
 #include "systems.h"
 
 #include <errno.h>
@@ -14,13 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PIECE_BYTES = 1 << 16 };
+enum { FORMAT = 1, LINE_BYTES = 128, PATH_BYTES = 1024, PARTS_MAX = 100, PIECE_BYTES = 1 << 16 };
 
 static const size_t world_bytes_max = (size_t)1 << 28;
-static const float number_max = 1e6f;           /* largest absolute value of a number of a component */
-static const int32_t count_max = 1000000000;    /* of gold, lives, score and kills */
-static const uint32_t spawner_left_max = 20000; /* as in levels */
+static const float number_max = 1e6f;          /* largest absolute value of a number of a component */
+static const float rest_max = 2e6f;            /* more than the longest wave and the pause after it */
+static const int32_t gold_max = 100000000;     /* leaves room for what sales and kills add */
+static const int32_t count_max = 1000000000;   /* of lives, score and kills */
+static const float every_seconds_min = 0.001f; /* as in levels */
 
 /* Describes a failure. Returns false. */
 __attribute__((format(printf, 4, 5))) static bool fail(const char *path, char *message, size_t bytes,
@@ -45,19 +49,47 @@ static bool write_parts(FILE *file, const Game *game, const Inputs *inputs, cons
     return fflush(file) == 0 && !ferror(file);
 }
 
+/* Returns whether a path has something that must not be replaced: a folder, a link, a pipe or a device. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+#ifdef _WIN32
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+#else
+    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
+#endif
+}
+
+/* Creates a new file beside the one with a path, so that no file of the player or of another process is overwritten. Returns
+ * NULL with errno if that fails. */
+static FILE *create_part(const char *path, char part[PATH_BYTES])
+{
+    FILE *file = NULL;
+    for (uint32_t i = 0; i < PARTS_MAX && file == NULL; i++) {
+        snprintf(part, PATH_BYTES, "%s.part%" PRIu32, path, i);
+        file = fopen(part, "wbx");
+        if (file == NULL && errno != EEXIST) break;
+    }
+    return file;
+}
+
 bool save_write(Game *game, const Inputs *inputs, const char *path, char *message, size_t message_bytes)
 {
     char part[PATH_BYTES];
-    const int length = snprintf(part, sizeof part, "%s.part", path);
-    if (length < 0 || (size_t)length >= sizeof part)
-        return fail(path, message, message_bytes, "the name is too long: use one of at most %d bytes",
-                    PATH_BYTES - 6);
+    if (strlen(path) > PATH_BYTES - sizeof ".part99")
+        return fail(path, message, message_bytes, "the name is too long: use one of at most %zu bytes",
+                    PATH_BYTES - sizeof ".part99");
+    if (is_special(path))
+        return fail(
+            path, message, message_bytes,
+            "cannot be written: it is a folder, a link or a device, and only a plain file is replaced; "
+            "nothing was saved: use another name");
     quern_byte_buffer world = {0};
     if (quern_world_save(game->world, quern_sink_bytes(&world), NULL) != QUERN_OK) {
         quern_byte_buffer_release(&world);
         return fail(path, message, message_bytes, "not saved: %s", quern_error_message());
     }
-    FILE *file = fopen(part, "wb");
+    FILE *file = create_part(path, part);
     bool is_whole = file != NULL && write_parts(file, game, inputs, &world);
     int error = errno;
     if (file != NULL && fclose(file) != 0 && is_whole) {
@@ -97,13 +129,18 @@ static bool read_world(Save *save, FILE *file, char *message, size_t bytes)
 {
     char *piece = check_memory(malloc(PIECE_BYTES));
     const quern_sink sink = quern_sink_bytes(&save->world);
-    bool is_read = true;
-    for (size_t count; is_read && (count = fread(piece, 1, PIECE_BYTES, file)) > 0;)
-        is_read = save->world.size_bytes < world_bytes_max && sink.write(sink.user_data, piece, count);
+    bool is_short = true, is_kept = true;
+    for (size_t count; is_short && is_kept && (count = fread(piece, 1, PIECE_BYTES, file)) > 0;) {
+        is_short = save->world.size_bytes + count <= world_bytes_max;
+        is_kept = !is_short || sink.write(sink.user_data, piece, count);
+    }
     free(piece);
     if (ferror(file)) return fail(save->path, message, bytes, "cannot be read: %s", strerror(errno));
-    return is_read || fail(save->path, message, bytes, "is too long for a saved game: more than %zu MiB",
-                           world_bytes_max >> 20);
+    if (!is_kept)
+        return fail(save->path, message, bytes, "cannot be read: out of memory after %zu KiB of the world",
+                    save->world.size_bytes >> 10);
+    return is_short || fail(save->path, message, bytes, "is too long for a saved game: more than %zu MiB",
+                            world_bytes_max >> 20);
 }
 
 bool save_read(Save *save, const char *path, char *message, size_t message_bytes)
@@ -188,7 +225,7 @@ static bool check_spawner(const Game *game, const quern_type_info *type, const v
     (void)type;
     const Spawner *spawner = value;
     return spawner->kind < ENEMY_KINDS && spawner->road < game->level.road_count &&
-           spawner->left <= spawner_left_max && spawner->every_seconds > 0;
+           spawner->every_seconds >= every_seconds_min;
 }
 
 static bool check_road(const Game *game, const quern_type_info *type, const void *value)
@@ -202,7 +239,17 @@ static bool check_tower(const Game *game, const quern_type_info *type, const voi
     (void)game;
     (void)type;
     const Tower *tower = value;
-    return tower->kind < TOWER_KINDS && tower->cost >= 0 && tower->cost <= count_max;
+    return tower->kind < TOWER_KINDS && tower->cost == tower_rules[tower->kind].cost;
+}
+
+/* Weapons hit the target of a locked turret. The system "aim" does not clear is_locked of each turret before they do: it
+ * leaves out turrets that are stunned. */
+static bool check_turret(const Game *game, const quern_type_info *type, const void *value)
+{
+    (void)game;
+    (void)type;
+    const Turret *turret = value;
+    return !turret->is_locked || !quern_entity_is_null(turret->target);
 }
 
 static bool check_shape(const Game *game, const quern_type_info *type, const void *value)
@@ -223,9 +270,9 @@ static bool check_keep(Game *game, const Inputs *inputs)
 {
     const Keep *keep = game_state(game);
     return keep->step == inputs->end && keep->wave <= game->level.wave_count && keep->state <= KEEP_LOST &&
-           keep->gold >= 0 && keep->gold <= count_max && keep->lives >= 0 && keep->lives <= count_max &&
+           keep->gold >= 0 && keep->gold <= gold_max && keep->lives >= 0 && keep->lives <= count_max &&
            keep->score >= 0 && keep->score <= count_max && keep->kills <= (uint32_t)count_max &&
-           fabsf(keep->rest_seconds) <= number_max;
+           fabsf(keep->rest_seconds) <= rest_max;
 }
 
 /* Returns the number of entities with all of the components, also of disabled ones. */
@@ -245,6 +292,36 @@ static uint64_t count_with(Game *game, const quern_component *components, uint32
     return sum;
 }
 
+/* Returns the number of enemies that spawners still create, also disabled spawners. */
+static uint64_t count_left(Game *game)
+{
+    const quern_query_def def = {
+        .terms = {quern_term_read(game->types.spawner),
+                  quern_term_optional(quern_world_disabled_tag(game->world), QUERN_ACCESS_NONE)}};
+    quern_query *query;
+    check(quern_query_create(game->world, &def, &query));
+    uint64_t sum = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const Spawner *spawners = quern_view_read(&it.view, 0);
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
+            sum += spawners[i].left;
+    }
+    quern_query_destroy(query);
+    return sum;
+}
+
+/* Returns the number of enemies in all waves of a level. */
+static uint64_t count_of_level(const Level *level)
+{
+    uint64_t sum = 0;
+    for (uint32_t wave = 0; wave < level->wave_count; wave++)
+        for (uint32_t i = 0; i < level->waves[wave].group_count; i++)
+            sum += level->waves[wave].groups[i].count;
+    return sum;
+}
+
 /* Returns the name of the first type with a value that systems cannot work with, such as the number of a road that the
  * level does not have; NULL if there is none. */
 static const char *find_bad_type(Game *game, const Inputs *inputs)
@@ -254,8 +331,9 @@ static const char *find_bad_type(Game *game, const Inputs *inputs)
         quern_component component;
         value_check *is_good;
     } rules[] = {{types->enemy, check_enemy},      {types->spawner, check_spawner},
-                 {types->tower, check_tower},      {types->shape, check_shape},
-                 {types->road_number, check_road}, {types->particle, check_particle}};
+                 {types->tower, check_tower},      {types->turret, check_turret},
+                 {types->shape, check_shape},      {types->road_number, check_road},
+                 {types->particle, check_particle}};
     if (!check_keep(game, inputs)) return "Keep";
     const uint32_t count = quern_type_count(game->world, QUERN_TYPE_COMPONENT);
     for (uint32_t i = 0; i < count; i++) {
@@ -269,7 +347,10 @@ static const char *find_bad_type(Game *game, const Inputs *inputs)
             return quern_component_name(game->world, rules[i].component);
     /* whatever hits an enemy expects all of these */
     const quern_component of_enemy[] = {types->enemy, types->health, types->place, types->chill};
-    return count_with(game, of_enemy, 4) == count_with(game, of_enemy, 1) ? NULL : "Enemy";
+    const uint64_t enemy_count = count_with(game, of_enemy, 1);
+    if (count_with(game, of_enemy, 4) != enemy_count) return "Enemy";
+    /* A small file could otherwise create millions of enemies in one step. The blueprints are enemies too. */
+    return enemy_count + count_left(game) <= count_of_level(&game->level) + ENEMY_KINDS ? NULL : "Spawner";
 }
 
 /* --------------------------------------------------------------------------------------------- loading */

@@ -21,9 +21,10 @@ typedef struct Save {
     quern_byte_buffer world; /* the archive */
 } Save;
 
-/* Writes a game between two steps. The last saved game remains until the new one is complete. No effects may wait for the
- * next step: after an action, run a step first, because an archive of a world has no waiting events. Returns false on
- * failure, with the file and the fault in message. */
+/* Writes a game between two steps. The last saved game remains until the new one is complete: the function writes a new file
+ * with the suffix ".part" and a number, and renames it. It replaces only plain files, no links, folders and devices. No
+ * effects may wait for the next step: after an action, run a step first, because an archive of a world has no waiting
+ * events. Returns false on failure, with the file and the fault in message. */
 bool save_write(Game *game, const Inputs *inputs, const char *path, char *message, size_t message_bytes);
 
 /* Reads a file, without checking its archive. path must remain valid as long as the save. Returns false on failure, with

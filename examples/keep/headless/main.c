@@ -289,11 +289,13 @@ static void report(const Options *options, Game *game, quern_jobs *jobs, Record 
            median, worst, record->heavy_count, heavy_median, heavy_worst, states[keep->state], keep->score);
 }
 
-/* Creates the game: a new one, or the saved one. */
-static void create_game(Game *game, const Level *level, const Options *options)
+/* Creates the game: a new one, or the saved one. The actions of the saved game precede those of the recorded one, so that the
+ * game can be saved again with all its actions. */
+static void create_game(Replay *replay, const Level *level, const Options *options)
 {
     char message[MESSAGE_BYTES];
     Save save;
+    Game *game = &replay->game;
     if (options->load == NULL) {
         if (!game_create(game, level, message, sizeof message)) fail(message);
         return;
@@ -301,10 +303,11 @@ static void create_game(Game *game, const Level *level, const Options *options)
     if (!save_read(&save, options->load, message, sizeof message) ||
         !game_create_saved(game, level, &save, message, sizeof message))
         fail(message);
+    inputs_continue(&replay->inputs, &save.inputs, game_state(game)->step);
     save_free(&save);
 }
 
-/* Saves the game with the actions that were replayed. */
+/* Saves the game with all actions since its first step. */
 static void save_game(Replay *replay, const char *path)
 {
     char message[MESSAGE_BYTES];
@@ -330,7 +333,7 @@ int main(int argc, char **argv)
     if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) fail(message);
     if (options.inspect) inspection_create(&replay->inspection, options.inspect_port, options.thread_count);
     game->trace = replay->inspection.trace;
-    create_game(game, &level, &options);
+    create_game(replay, &level, &options);
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count, .trace = game->trace},
                             &replay->jobs));
     check(quern_schedule_set_profiling(game->schedule, options.profile));

@@ -979,7 +979,7 @@ static void put_accidental_orders(quern__json *out, const quern__facts *facts)
 static void describe_json(quern__printer *printer, const quern__facts *facts, bool with_edges)
 {
     const quern_schedule *schedule = facts->schedule;
-    quern__json out = {.printer = printer};
+    quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
     quern__json_open(&out, NULL, '{');
     quern__json_integer(&out, "version", FORMAT_VERSION);
     if (schedule->name != NULL)
@@ -1062,7 +1062,7 @@ quern_result quern_schedule_describe_system(quern_schedule *schedule, quern_syst
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    quern__json out = {.printer = &printer, .line_depth = UINT32_MAX};
+    quern__json out = {.printer = &printer};
     quern__json_open(&out, NULL, '{');
     put_system_members(&out, found);
     quern__json_close(&out, '}');
@@ -1083,7 +1083,7 @@ quern_result quern_schedule_describe_edges(quern_schedule *schedule, quern_syste
     quern__printer printer;
     quern__printer_open(&printer, sink);
     const quern__plan *plan = &facts.schedule->plan;
-    quern__json out = {.printer = &printer, .line_depth = UINT32_MAX};
+    quern__json out = {.printer = &printer};
     uint32_t i = 0;
     quern__json_open(&out, NULL, '[');
     while (i < plan->segments.count && (plan->segments.items[i].kind == QUERN__SEGMENT_SYNC ||

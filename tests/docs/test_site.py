@@ -52,8 +52,17 @@ class Site(unittest.TestCase):
     def test_index_has_each_text_once(self):
         entries = [("jobs.html", "all"), ("jobs.html#loops", "loops"), ("short.html", "no section")]
         index = {"docs": [{"location": location, "text": text} for location, text in entries]}
-        texts = [entry["text"] for entry in site_pages.without_doubles(index)["docs"]]
+        texts = [entry["text"] for entry in site_pages.smaller(index)["docs"]]
         self.assertEqual(texts, ["", "loops", "no section"])
+
+    def test_index_keeps_words_far_down_and_leaves_out_logs(self):
+        text = "the beginning " + "of a text " * 200 + "then a rareword at rarewords"
+        index = {"docs": [{"location": "page.html", "text": text}, {"location": site_pages.LOGS[0], "text": "a log"}]}
+        (entry,) = site_pages.smaller(index)["docs"]
+        self.assertTrue(entry["text"].startswith("the beginning"))
+        self.assertIn(" rarewords", entry["text"])
+        self.assertNotIn("rareword ", entry["text"])
+        self.assertLess(len(entry["text"]), len(text))
 
     def test_reference_has_a_first_page(self):
         page = site_pages.first_page(reference.read("include/quern/quern.h"))

@@ -41,6 +41,8 @@ for threads in 1 2 3 8; do
     play "$@" --threads "$threads" --frames 130 --save "$folder/saved" >/dev/null
     hash=$(play "$@" --threads "$threads" --load "$folder/saved" | of_last_line hash)
     [ "$hash" = "$expected" ] || { echo "loaded, with $threads threads: $hash, not $expected"; exit 1; }
+    [ "$threads" = 1 ] && mv "$folder/saved" "$folder/saved_by_one"
+    [ "$threads" = 1 ] || cmp "$folder/saved" "$folder/saved_by_one"
 done
 grep -a -q '^120 build gun 11 5$' "$folder/saved" || { echo "the saved game has no actions"; exit 1; }
 # A saved game that went on with the actions of another recording keeps its own actions before them.

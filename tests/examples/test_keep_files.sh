@@ -148,8 +148,7 @@ done
 for suffix in part part0 part1; do
     [ "$(cat "$saved.$suffix")" = mine ] || { echo "game.keep.$suffix was replaced"; exit 1; }
 done
-# The bytes may differ: values have padding.
-[ "$(wc -c <"$saved")" = "$(wc -c <"$folder/older")" ] || { echo "the game was not saved again"; exit 1; }
+cmp "$saved" "$folder/older"
 bad_save '1s/keep/king/' 'bad.keep: is not a saved game of Keep' "$@"
 bad_save '1s/save 1/save 7/' 'it has format 7, and this one reads format 1' "$@"
 bad_save '1s/1 .*/1/' 'bad.keep: line 1 does not name the level' "$@"

@@ -79,6 +79,7 @@ typedef struct Turret {
     float turn_speed;   /* radians per second */
     float aim_x, aim_y; /* point at which it aims */
     uint32_t is_locked; /* whether it has a target and points at it */
+    uint32_t unused;    /* in place of padding, whose bytes would be whatever was in memory; 0 */
 } Turret;
 
 typedef struct Stun {

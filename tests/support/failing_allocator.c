@@ -6,6 +6,7 @@
 #include "tests/support/setup.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ struct failing_allocator {
     uint64_t first_failing_call; /* calls in [first, last] fail */
     uint64_t last_failing_call;
     uint32_t fail_percent;
-    bool is_paused;
+    _Atomic bool is_paused; /* callbacks on several threads pause, too */
     random_source random;
     uint64_t failed_count;
     uint64_t failed_before; /* failed_count when a call was last made to fail */
@@ -92,7 +93,7 @@ static block *block_unlink(failing_allocator *allocator, const void *pointer)
 static bool must_fail(failing_allocator *allocator)
 {
     uint64_t call = ++allocator->call_count;
-    if (allocator->is_paused) return false;
+    if (atomic_load_explicit(&allocator->is_paused, memory_order_relaxed)) return false;
     if (call >= allocator->first_failing_call && call <= allocator->last_failing_call) return true;
     return allocator->fail_percent > 0 && random_chance(&allocator->random, allocator->fail_percent);
 }
@@ -188,7 +189,7 @@ void failing_allocator_heal(failing_allocator *allocator)
 
 void failing_allocator_pause(failing_allocator *allocator, bool is_paused)
 {
-    allocator->is_paused = is_paused;
+    atomic_store_explicit(&allocator->is_paused, is_paused, memory_order_relaxed);
 }
 
 uint64_t failing_allocator_call_count(const failing_allocator *allocator)

@@ -154,6 +154,7 @@ typedef struct sim_machine {
     uint64_t clock_ns;             /* added to the clock of the machine */
     uint64_t bytes, sent_in_call;
     noted_hash *hashes;        /* of this life, HASHES */
+    uint32_t loaded_frame;     /* of the last life */
     quern_byte_buffer earlier; /* the world that an earlier machine of the player had; empty: none */
     bool has_counted_load;
     sim_packet *queue[QUEUE_PACKETS];
@@ -177,7 +178,7 @@ struct simulation {
     bool has_lost_player;     /* whether a player is gone for ever */
     bool is_healthy;
     uint32_t broken;    /* players that send absurd fields, now or before: bit i for player i */
-    bool has_been_told; /* whether a player has been told which player errs */
+    bool has_been_told; /* whether a player has been told which player errs, or that two differ too early */
     bool
         has_lost_frames; /* whether confirmed frames may be gone: with the last machine that had them, or with half of the players */
 };
@@ -528,9 +529,42 @@ static void note_hashes(simulation *it, const sim_machine *machine)
     }
 }
 
+static const quern__netplay_hash *find_hash(const quern_netplay *netplay, uint32_t player, uint32_t frame)
+{
+    const quern__netplay_hash *hash =
+        &(player == netplay->def.player
+              ? netplay->hashes
+              : netplay->players[player].hashes)[frame / HASH_INTERVAL % QUERN__NETPLAY_HASHES];
+    return hash->frame == frame ? hash : NULL;
+}
+
+/* Whether honest machines differ before the frame that the message names, and of each two that do, one has joined so lately that
+ * it does not know the inputs by which they differ. */
+static bool is_too_early(const simulation *it, const sim_machine *machine, const char *message)
+{
+    const quern_netplay *netplay = machine->netplay;
+    const uint32_t span = 2 * HASH_INTERVAL + netplay->def.max_rollback + netplay->def.max_input_delay;
+    uint32_t frame = 0;
+    bool differs = false;
+    if (sscanf(message, "quern_netplay_advance: the world before frame %u", &frame) != 1) return false;
+    for (uint32_t i = 0; i < it->plan->player_count; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const quern__netplay_hash *a = find_hash(netplay, i, frame), *b = find_hash(netplay, k, frame);
+            if ((it->broken >> i & 1) != 0 || (it->broken >> k & 1) != 0 || a == NULL || b == NULL ||
+                a->hash == b->hash)
+                continue;
+            if (frame >= it->machines[i].loaded_frame + span &&
+                frame >= it->machines[k].loaded_frame + span)
+                return false;
+            differs = true;
+        }
+    return differs;
+}
+
 static void check_result(simulation *it, sim_machine *machine, quern_result result)
 {
     const quern_netplay *netplay = machine->netplay;
+    machine->loaded_frame = netplay->loaded_frame;
     const uint64_t transfers =
         2 + SIMULATION_SPECTATORS; /* to a player that joins or differs, and to each spectator */
     const uint64_t most_packets = 2ull * PLAYERS + 4 + QUERN__NETPLAY_CHUNKS_PER_CALL * transfers;
@@ -569,6 +603,7 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
             snprintf(name, sizeof name, "player %u", i);
             if ((it->broken >> i & 1) != 0 && strstr(message, name) != NULL) it->has_been_told = true;
         }
+        it->has_been_told = it->has_been_told || is_too_early(it, machine, message);
         if (!it->has_been_told)
             fail(it, "player %u is not told that player bits %#x err: %s", machine->player, it->broken,
                  message);

@@ -864,6 +864,8 @@ static quern_result check_end(const quern_netplay *netplay)
                 ? "the world that another player has sent cannot be loaded, or it is one of another game"
             : netplay->end == QUERN__NETPLAY_DROPPED
                 ? "the other players have dropped this one after a silence"
+            : netplay->end == QUERN__NETPLAY_LEFT_BEHIND
+                ? "the inputs that it lacks are lost with the machines of players that have left"
                 : "the player that sent the world has not let this one take part");
     const uint32_t other = find_other_version(netplay);
     if (other < netplay->def.player_count)

@@ -190,7 +190,7 @@ typedef enum quern__netplay_end {
     QUERN__NETPLAY_DROPPED,       /* the other players go on without this machine */
     QUERN__NETPLAY_DAMAGED,       /* the world that arrived cannot be loaded */
     QUERN__NETPLAY_SENDER_SILENT, /* the world was loaded, and its sender has not let the player take part */
-    QUERN__NETPLAY_LEFT_BEHIND    /* no player keeps the inputs that this spectator lacks */
+    QUERN__NETPLAY_LEFT_BEHIND    /* no machine has, or keeps, the inputs that this one lacks */
 } quern__netplay_end;
 
 /* Hashes of the world before consecutive frames. */

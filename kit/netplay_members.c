@@ -431,6 +431,27 @@ static uint8_t find_idle(const quern_netplay *netplay)
     return idle;
 }
 
+/* Returns whether this machine waits for inputs of a player that is out, and the machines that have them, or a later world,
+ * have sent none for long: the inputs are lost with machines that are gone, and no table can drop the player earlier since
+ * others have run the frames with them. */
+static bool is_left_behind(const quern_netplay *netplay)
+{
+    const uint32_t confirmed = netplay->confirmed;
+    if (!quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
+        !quern__netplay_has_passed(netplay, netplay->steady_ns, 6))
+        return false;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        if (!quern__netplay_is_out(&netplay->table.members[i]) ||
+            quern__netplay_limit(netplay, i) != confirmed)
+            continue;
+        for (uint32_t k = 0; k < netplay->def.player_count; k++)
+            if (has(quern__netplay_members(&netplay->table), k) && k != netplay->def.player &&
+                netplay->players[k].acks[i] > confirmed)
+                return true;
+    }
+    return false;
+}
+
 /* Returns whether the leader should propose a table: the members should be others, an agreement was begun and not
  * ended, or inputs may be lost. */
 static bool should_change(const quern_netplay *netplay, uint8_t group)
@@ -486,6 +507,10 @@ void quern__netplay_lead(quern_netplay *netplay)
         netplay->minority_since_ns = netplay->now_ns;
     if (find_group(netplay) != quern__netplay_members(&netplay->table))
         netplay->steady_ns = netplay->now_ns;
+    if (is_left_behind(netplay)) {
+        netplay->end = QUERN__NETPLAY_LEFT_BEHIND;
+        return;
+    }
     if (quern__netplay_find_leader(netplay) != netplay->def.player) {
         change->ballot = 0;
         return;

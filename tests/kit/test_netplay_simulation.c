@@ -90,6 +90,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {1000771, 0x3f, 255},
         /* two players that had dropped each other never met, as the timeout was shorter than the time between probes */
         {2080, 0x1d53ca, SIMULATION_WATCHED},
+        /* Two machines join with different worlds, and those that know the inputs between these are gone. */
+        {10945, 0x1bb4c, 255},
         {101879, 0x2, 255}, /* a player sent inputs of another one, which was then held to err */
     };
     simulation_result sums = {0};

@@ -325,7 +325,7 @@ static void create_item(const quern__play_walk *it, quern__item *item, uint32_t 
 static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     quern__relating *relating = it->relating;
-    /* the entity is refused, so refuse_items has dropped the item */
+    /* the entity is refused, so refuse_item has dropped the item */
     if (quern_entity_is_null(item->entity)) return;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
     if (slot == QUERN__NOTE_NONE) return; /* the entity is dead, so merging drops the item */

@@ -66,16 +66,11 @@ typedef struct saved_outside {
 
 /* ---------------------------------------------------------------------------------- opening and closing */
 
-static bool is_list_end(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
 static quern_result check_leave_out(const quern_world *world, const quern_save_def *def)
 {
     const quern__components *components = &world->storage.components;
     uint32_t count;
-    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_list_end,
+    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, quern__is_end_of_handles,
                                             "component to leave out", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__components_check(components, def->leave_out[i]);

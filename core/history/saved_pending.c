@@ -395,16 +395,11 @@ static bool has_hooks(const quern__channel *channel)
     return quern__hooks_exist(&channel->type.hooks);
 }
 
-static uint32_t channel_count(const quern_world *world)
-{
-    return world->events != NULL ? world->events->channels.count : 0;
-}
-
 static quern_result save_event_values(quern__history *history, quern__value_pages *out_pages)
 {
     const quern_world *world = history->world;
     uint32_t page_count = 0;
-    for (uint32_t i = 0; i < channel_count(world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(world); i++) {
         const quern__channel *channel = world->events->channels.items[i];
         const quern_hooks *hooks = &channel->type.hooks;
         const uint32_t count = channel->batches.count - channel->head;
@@ -422,7 +417,7 @@ static quern_result save_event_values(quern__history *history, quern__value_page
     if (!allocate_value_pages(history, page_count, out_pages))
         return quern__history_fail_memory("waiting events");
     quern__page *next = quern__pages_in(history, out_pages->list);
-    for (uint32_t i = 0; i < channel_count(world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(world); i++) {
         const quern__channel *channel = world->events->channels.items[i];
         for (uint32_t k = channel->head; has_hooks(channel) && k < channel->batches.count; k++) {
             const quern__event_batch *batch = &channel->batches.items[k];
@@ -443,7 +438,7 @@ static quern_result save_event_values(quern__history *history, quern__value_page
 static void restore_event_values(const quern__history *history, const quern__value_pages *pages)
 {
     const quern__page *next = quern__pages_in(history, pages->list);
-    for (uint32_t i = 0; i < channel_count(history->world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(history->world); i++) {
         const quern__channel *channel = history->world->events->channels.items[i];
         for (uint32_t k = channel->head; has_hooks(channel) && k < channel->batches.count; k++) {
             const quern__event_batch *batch = &channel->batches.items[k];

@@ -176,12 +176,6 @@ static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_
 
 /* -------------------------------------------------------------------------------- values of edges */
 
-static quern_entity remap(void *argument, quern_entity entity)
-{
-    const quern_entity *created = argument;
-    return quern_entity_is_provisional(entity) ? created[quern_entity_index(entity)] : entity;
-}
-
 /* Gives an edge a copy of a value in which provisional handles are replaced: follow-up commands may be in another stream. */
 static void put_value_with_handles(const quern__play_walk *it, quern__relation *relation, uint32_t source,
                                    uint32_t target, const void *value)
@@ -195,7 +189,7 @@ static void put_value_with_handles(const quern__play_walk *it, quern__relation *
     }
     quern__type_copy(type, copy, value, 1);
     if (quern__type_own_provisional(type, copy)) {
-        quern__type_remap(type, copy, remap, (void *)(uintptr_t)it->created);
+        quern__type_remap(type, copy, quern__remap_created, (void *)(uintptr_t)it->created);
         quern__relating_put_value(it->relating, relation, source, target, copy);
     } else {
         it->relating->is_out_of_memory = true;

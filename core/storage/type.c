@@ -1233,11 +1233,6 @@ static quern_result init(quern__component *component, const quern_allocator *all
     return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
 }
 
-static bool is_end_of_required(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
 static quern_result check_required(const quern__components *components, const quern_component_def *def,
                                    uint32_t i)
 {
@@ -1287,7 +1282,7 @@ static quern_result component_set_required(quern__component *component, const qu
                                            const quern_component_def *def)
 {
     uint32_t count = 0;
-    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, is_end_of_required,
+    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, quern__is_end_of_handles,
                                             "required component", def->name, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         result = check_required(components, def, i);
@@ -1406,6 +1401,18 @@ void quern__components_add_required(const quern__components *components, const u
             for (uint32_t i = 0; i < component->required.count; i++)
                 quern__bitset_add(required, component->required.items[i]);
         }
+}
+
+bool quern__components_insert(uint16_t *set, uint32_t *count, uint32_t component_index)
+{
+    uint32_t at = *count;
+    while (at > 0 && set[at - 1] > component_index)
+        at--;
+    if (at > 0 && set[at - 1] == component_index) return false;
+    memmove(set + at + 1, set + at, (*count - at) * sizeof *set);
+    set[at] = (uint16_t)component_index;
+    ++*count;
+    return true;
 }
 
 uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count)

@@ -477,17 +477,6 @@ static void set_tags(quern__relating *relating, uint32_t slot, uint8_t tags)
     entity->is_switched = true;
 }
 
-/* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end. */
-static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot)
-{
-    const uint32_t child = quern__links_first(links, slot);
-    if (child != QUERN__SLOT_NONE) return child;
-    for (; slot != root; slot = quern__links_target(links, slot))
-        if (quern__links_at(links, slot)->next != QUERN__SLOT_NONE)
-            return quern__links_at(links, slot)->next;
-    return QUERN__SLOT_NONE;
-}
-
 static bool parent_is_off(const quern__relating *relating, uint32_t slot)
 {
     const uint32_t parent = quern__parent_slot(relating->storage, slot);
@@ -506,9 +495,9 @@ static void switch_item(const quern__play_walk *it, quern__item *item, uint32_t 
     else
         set_tags(relating, root, parent_is_off(relating, root) ? BOTH_TAGS : 0);
     if (parent == NULL) return;
-    for (uint32_t slot = next_below(&parent->links, root, root);
+    for (uint32_t slot = quern__links_next_below(&parent->links, root, root);
          slot != QUERN__SLOT_NONE && !relating->is_out_of_memory;
-         slot = next_below(&parent->links, root, slot))
+         slot = quern__links_next_below(&parent->links, root, slot))
         if (tags_of(relating, slot) != TAG_DISABLED) /* otherwise it is disabled by itself */
             set_tags(relating, slot, parent_is_off(relating, slot) ? BOTH_TAGS : 0);
 }

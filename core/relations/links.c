@@ -115,6 +115,15 @@ void quern__links_move_before(quern__links *links, uint32_t source, uint32_t bef
     quern__links_link(links, source, target, before);
 }
 
+uint32_t quern__links_next_below(const quern__links *links, uint32_t root, uint32_t slot)
+{
+    const uint32_t child = quern__links_first(links, slot);
+    if (child != QUERN__SLOT_NONE) return child;
+    while (slot != root && quern__links_at(links, slot)->next == QUERN__SLOT_NONE)
+        slot = quern__links_at(links, slot)->target;
+    return slot != root ? quern__links_at(links, slot)->next : QUERN__SLOT_NONE;
+}
+
 bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint32_t below)
 {
     const uint32_t level = quern__links_level(links, slot);

@@ -297,6 +297,9 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
  * the source. */
 void quern__links_move_before(quern__links *links, uint32_t source, uint32_t before);
 
+/* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end. */
+uint32_t quern__links_next_below(const quern__links *links, uint32_t root, uint32_t slot);
+
 /* Returns whether `below` is the slot itself or one of its direct or indirect sources. Precondition: the relation
  * has levels. Walks up the targets of `below`, and stops at a slot with a level not greater than that of `slot`,
  * because no such slot is below it. The maximal level does not stop the walk: it covers several depths. */

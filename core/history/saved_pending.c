@@ -497,11 +497,6 @@ static uint32_t visit_old_values(const quern__subscription *subscription, quern_
     return quern__old_values_visit(&subscription->old, subscription->archetype, set, visit, argument);
 }
 
-static void write_old_value(void *argument, const quern__old_column *column, char *value)
-{
-    quern__write(argument, value, column->size_bytes);
-}
-
 static void read_old_value(void *argument, const quern__old_column *column, char *value)
 {
     quern__read(argument, value, column->size_bytes);
@@ -542,7 +537,7 @@ static void write_reactions(const quern__storage *storage, quern__byte_writer *w
             quern__write(writer, &saved, sizeof saved);
             for (uint32_t k = 0; k < block_count; k++)
                 quern__write(writer, removed->blocks.items[k], removed->block_bytes);
-            visit_old_values(subscription, write_old_value, writer);
+            visit_old_values(subscription, quern__old_value_write, writer);
         }
 }
 

@@ -648,3 +648,18 @@ quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t 
     quern__range range = {.function = function, .user_data = user_data, .count = count, .grain = grain};
     return quern__jobs_parallel_for(jobs, &range, "quern_jobs_parallel_for");
 }
+
+static void run_in_pool(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                        void *argument)
+{
+    quern_jobs_parallel_for(context, count, grain, function, argument);
+}
+
+quern__executor quern__jobs_executor(quern_jobs *jobs)
+{
+    if (jobs == NULL) return (quern__executor){0};
+    return (quern__executor){.parallel_for = run_in_pool,
+                             .context = jobs,
+                             .thread_count = jobs->thread_count,
+                             .worker_count = jobs->worker_count};
+}

@@ -4,7 +4,6 @@
  * loads and exchanges their versions. */
 #include "kit/live_batch.h"
 
-
 #include <stdio.h>
 #include <string.h>
 

@@ -357,8 +357,7 @@ typedef struct quern__archived_links {
     /* By slot; QUERN__SLOT_NONE: no target; from the slot count on: slot count + index in `outside` of the image. NULL:
      * the relation has edges. */
     uint32_t *targets;
-    uint8_t *
-        levels; /* by slot: level that the archetype of the row says; of edges: QUERN__EDGES_... */
+    uint8_t *levels; /* by slot: level that the archetype of the row says; of edges: QUERN__EDGES_... */
     uint32_t link_count, source_count; /* number of sources in LINKS sections, and of rows with a target */
     uint32_t outside_count;            /* number of sources that have targets outside of the list */
     /* The edges: source << 32 | target as keys; ascending once the image is checked. */

@@ -766,8 +766,8 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
 
 static quern_result check_extra(const quern_world *world, const quern_load_def *def, uint32_t *out_count)
 {
-    quern_result result = quern__list_count(def->extra, QUERN_MAX_EXTRA_COMPONENTS, quern__is_end_of_handles,
-                                            "extra component", NULL, out_count);
+    quern_result result = quern__list_count(def->extra, QUERN_MAX_EXTRA_COMPONENTS,
+                                            quern__is_end_of_handles, "extra component", NULL, out_count);
     for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
         const quern__components *components = &world->storage.components;
         const uint32_t index = quern__component_index(def->extra[i]);

@@ -214,8 +214,8 @@ static quern_result write_all(delta_writing *it, quern_sink sink)
 quern_result quern__delta_check_components(const quern_world *world, const quern_component *list)
 {
     uint32_t count;
-    quern_result result =
-        quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, quern__is_end_of_handles, "component", NULL, &count);
+    quern_result result = quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, quern__is_end_of_handles,
+                                            "component", NULL, &count);
     for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
         result = quern__components_check(&world->storage.components, list[i]);
         if (result != QUERN_OK) quern__message_add_element(result, "component", i);

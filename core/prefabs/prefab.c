@@ -511,8 +511,8 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
                                              const quern_spawn_def *def,
                                              quern__prefab_override *out_overrides, uint32_t *out_count)
 {
-    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES, quern__is_end_of_overrides,
-                                            "override", NULL, out_count);
+    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES,
+                                            quern__is_end_of_overrides, "override", NULL, out_count);
     for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
         result = resolve_override(storage, prefab, &def->overrides[i], &out_overrides[i]);
         if (result != QUERN_OK) return quern__message_add_element(result, "override", i);

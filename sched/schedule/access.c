@@ -229,8 +229,8 @@ static quern_result add_relations(quern__access *access, const quern_world *worl
                                   const quern_system_def *def)
 {
     uint32_t count = 0;
-    quern_result result =
-        quern__list_count(def->relations, QUERN_MAX_ACCESS, quern__is_end_of_handles, "relation", NULL, &count);
+    quern_result result = quern__list_count(def->relations, QUERN_MAX_ACCESS, quern__is_end_of_handles,
+                                            "relation", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         quern__relation *relation;
         result = quern__relation_check(&world->storage, def->relations[i], &relation);

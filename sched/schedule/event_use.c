@@ -16,8 +16,8 @@ static quern_result fail_duplicate(const quern_system_def *def, const quern__cha
 static quern_result add_emits(quern__event_use *use, const quern_world *world, const quern_system_def *def)
 {
     uint32_t count = 0;
-    quern_result result =
-        quern__list_count(def->emits, QUERN_MAX_ACCESS, quern__is_end_of_handles, "emitted event", NULL, &count);
+    quern_result result = quern__list_count(def->emits, QUERN_MAX_ACCESS, quern__is_end_of_handles,
+                                            "emitted event", NULL, &count);
     if (result == QUERN_OK && !quern__array_reserve(&world->storage.allocator, &use->emits, count))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u events", count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {

@@ -92,52 +92,18 @@ static void close_raw(void *state)
 
 /* --------------------------------------------------------------------------------------------- quern */
 
-/* A large block that a world has released, to be reused by the next world. */
-typedef struct free_block {
-    void *memory;
-    size_t size_bytes;
-} free_block;
-
-enum { MAX_FREE_BLOCKS = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
-
 typedef struct archive_scene {
     quern_world *world;
     quern_component parts[PARTS];
     quern_byte_buffer archive;
-    free_block free_blocks[MAX_FREE_BLOCKS];
-    uint32_t free_block_count;
+    bench_blocks blocks;
 } archive_scene;
-
-static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
-{
-    archive_scene *it = user_data;
-    const quern_allocator system = quern_allocator_default();
-    for (uint32_t i = it->free_block_count; i-- > 0;) {
-        const free_block block = it->free_blocks[i];
-        if (block.size_bytes != size_bytes || (uintptr_t)block.memory % alignment_bytes != 0) continue;
-        it->free_blocks[i] = it->free_blocks[--it->free_block_count];
-        return block.memory;
-    }
-    return system.allocate(system.user_data, size_bytes,
-                           size_bytes < LARGE_BYTES ? alignment_bytes : SLAB_BYTES);
-}
-
-static void release(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
-{
-    archive_scene *it = user_data;
-    const quern_allocator system = quern_allocator_default();
-    if (size_bytes < LARGE_BYTES)
-        system.release(system.user_data, pointer, size_bytes, alignment_bytes);
-    else if (it->free_block_count < MAX_FREE_BLOCKS)
-        it->free_blocks[it->free_block_count++] = (free_block){pointer, size_bytes};
-    else
-        system.release(system.user_data, pointer, size_bytes, SLAB_BYTES);
-}
 
 static void open_world(archive_scene *it)
 {
     static const char *const names[PARTS] = {"a", "b", "c", "d"};
-    REQUIRE(quern_world_create(&(quern_world_def){.allocator = {allocate, release, it}}, &it->world));
+    REQUIRE(quern_world_create(&(quern_world_def){.allocator = bench_blocks_allocator(&it->blocks)},
+                               &it->world));
     for (uint32_t part = 0; part < PARTS; part++)
         REQUIRE(quern_component_register(it->world,
                                          &(quern_component_def){.name = names[part],
@@ -238,13 +204,9 @@ static uint64_t checksum_quern(void *state)
 static void close_quern(void *state)
 {
     archive_scene *it = state;
-    const quern_allocator system = quern_allocator_default();
     if (it->world != NULL) quern_world_destroy(it->world);
     quern_byte_buffer_release(&it->archive);
-    while (it->free_block_count > 0) {
-        const free_block block = it->free_blocks[--it->free_block_count];
-        system.release(system.user_data, block.memory, block.size_bytes, SLAB_BYTES);
-    }
+    bench_blocks_release(&it->blocks);
     free(it);
 }
 

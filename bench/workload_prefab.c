@@ -167,18 +167,9 @@ static void close_raw(void *state)
 
 /* ------------------------------------------------------------------------------------------- quern */
 
-/* A large block that a world has released, to be reused by the next world. */
-typedef struct free_block {
-    void *memory;
-    size_t size_bytes;
-} free_block;
-
-enum { MAX_FREE_BLOCKS = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
-
 typedef struct tower_scene {
     uint32_t tower_count;
-    free_block free_blocks[MAX_FREE_BLOCKS];
-    uint32_t free_block_count;
+    bench_blocks blocks;
     bench_world bench;
     quern_prefab prefab;
 } tower_scene;
@@ -190,40 +181,10 @@ static void *open_quern(const bench_case *scene)
     return towers;
 }
 
-static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
-{
-    tower_scene *towers = user_data;
-    const quern_allocator system = quern_allocator_default();
-    for (uint32_t i = towers->free_block_count; i-- > 0;) {
-        const free_block block = towers->free_blocks[i];
-        if (block.size_bytes != size_bytes || (uintptr_t)block.memory % alignment_bytes != 0) continue;
-        towers->free_blocks[i] = towers->free_blocks[--towers->free_block_count];
-        return block.memory;
-    }
-    return system.allocate(system.user_data, size_bytes,
-                           size_bytes < LARGE_BYTES ? alignment_bytes : SLAB_BYTES);
-}
-
-static void release(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
-{
-    tower_scene *towers = user_data;
-    const quern_allocator system = quern_allocator_default();
-    if (size_bytes < LARGE_BYTES)
-        system.release(system.user_data, pointer, size_bytes, alignment_bytes);
-    else if (towers->free_block_count < MAX_FREE_BLOCKS)
-        towers->free_blocks[towers->free_block_count++] = (free_block){pointer, size_bytes};
-    else
-        system.release(system.user_data, pointer, size_bytes, SLAB_BYTES);
-}
-
 static void close_quern(void *state)
 {
     tower_scene *towers = state;
-    const quern_allocator system = quern_allocator_default();
-    while (towers->free_block_count > 0) {
-        const free_block block = towers->free_blocks[--towers->free_block_count];
-        system.release(system.user_data, block.memory, block.size_bytes, SLAB_BYTES);
-    }
+    bench_blocks_release(&towers->blocks);
     free(towers);
 }
 
@@ -241,7 +202,7 @@ static quern_entity build_member(const bench_world *bench, uint32_t member)
 static void begin_quern(void *state)
 {
     tower_scene *towers = state;
-    const quern_world_def def = {.allocator = {allocate, release, towers}};
+    const quern_world_def def = {.allocator = bench_blocks_allocator(&towers->blocks)};
     bench_world_open_with(&towers->bench, &def);
     quern_world *world = towers->bench.world;
     const quern_relation parent = quern_world_parent(world);

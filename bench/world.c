@@ -15,6 +15,50 @@ void bench_die_of(quern_result result, const char *call)
 
 /* ------------------------------------------------------------------------------------------- world */
 
+enum { LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
+
+static void *allocate_block(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    bench_blocks *blocks = user_data;
+    const quern_allocator system = quern_allocator_default();
+    for (uint32_t i = blocks->count; i-- > 0;) {
+        void *memory = blocks->items[i].memory;
+        if (blocks->items[i].size_bytes != size_bytes || (uintptr_t)memory % alignment_bytes != 0) continue;
+        blocks->items[i] = blocks->items[--blocks->count];
+        return memory;
+    }
+    return system.allocate(system.user_data, size_bytes,
+                           size_bytes < LARGE_BYTES ? alignment_bytes : SLAB_BYTES);
+}
+
+static void release_block(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
+{
+    bench_blocks *blocks = user_data;
+    const quern_allocator system = quern_allocator_default();
+    if (size_bytes < LARGE_BYTES)
+        system.release(system.user_data, pointer, size_bytes, alignment_bytes);
+    else if (blocks->count < BENCH_MAX_BLOCKS) {
+        blocks->items[blocks->count].memory = pointer;
+        blocks->items[blocks->count++].size_bytes = size_bytes;
+    } else
+        system.release(system.user_data, pointer, size_bytes, SLAB_BYTES);
+}
+
+quern_allocator bench_blocks_allocator(bench_blocks *blocks)
+{
+    return (quern_allocator){allocate_block, release_block, blocks};
+}
+
+void bench_blocks_release(bench_blocks *blocks)
+{
+    const quern_allocator system = quern_allocator_default();
+    while (blocks->count > 0) {
+        --blocks->count;
+        system.release(system.user_data, blocks->items[blocks->count].memory,
+                       blocks->items[blocks->count].size_bytes, SLAB_BYTES);
+    }
+}
+
 void bench_world_open(bench_world *bench)
 {
     bench_world_open_with(bench, NULL);

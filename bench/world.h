@@ -19,6 +19,21 @@ typedef struct bench_world {
     quern_component life;
 } bench_world;
 
+enum { BENCH_MAX_BLOCKS = 256 };
+
+/* Large blocks that a world has released, to be reused by the next world. */
+typedef struct bench_blocks {
+    struct {
+        void *memory;
+        size_t size_bytes;
+    } items[BENCH_MAX_BLOCKS];
+    uint32_t count;
+} bench_blocks;
+
+/* Returns an allocator that keeps large blocks. */
+quern_allocator bench_blocks_allocator(bench_blocks *blocks);
+void bench_blocks_release(bench_blocks *blocks);
+
 void bench_world_open(bench_world *bench);
 /* def may be NULL. */
 void bench_world_open_with(bench_world *bench, const quern_world_def *def);

@@ -28,6 +28,14 @@ static inline uint64_t parse_number(const char *program, const char *option, con
     exit(2);
 }
 
+/* Returns the number of an option whose argument is optional and may be the next word; `otherwise` if there is none. */
+static inline uint64_t parse_optional_number(const char *program, const char *option, int argc, char **argv,
+                                             uint64_t most, uint64_t otherwise)
+{
+    if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+    return optarg != NULL ? parse_number(program, option, optarg, 0, most) : otherwise;
+}
+
 /* Prints which option the user probably meant, and how to list all, and ends the program. `words` are the arguments, of
  * which getopt_long has refused the last one that it has read. */
 static inline _Noreturn void refuse_option(const char *program, const struct option *options, char **words)

@@ -491,6 +491,20 @@ void quern__inspect_finish_change(quern__inspect_answer *answer, quern_result re
 
 /* ----------------------------------------------------------------------------------------- arguments of answers */
 
+bool quern__inspect_has(quern__inspect_answer *answer, const void *part, const char *name)
+{
+    if (part == NULL)
+        quern__inspect_fail(answer, 404,
+                            "%s: the inspector has no %s: the program must set it in the definition",
+                            answer->route->path, name);
+    return part != NULL;
+}
+
+bool quern__inspect_has_schedule(quern__inspect_answer *answer)
+{
+    return quern__inspect_has(answer, answer->inspector->def.schedule, "schedule");
+}
+
 bool quern__inspect_read_text(quern__inspect_answer *answer, const char *name, const char **out_text)
 {
     *out_text = quern__inspect_argument(&answer->arguments, name);

@@ -162,12 +162,7 @@ static void begin_record_case(quern__inspect_answer *answer)
         quern__inspect_fail(answer, 400, "record_case: 'frames' is 0: it must be 1 to %d", CASE_FRAMES_MAX);
         return;
     }
-    if (inspector->def.schedule == NULL) {
-        quern__inspect_fail(answer, 404,
-                            "record_case: the inspector has no schedule: the program must set "
-                            "it in the definition");
-        return;
-    }
+    if (!quern__inspect_has_schedule(answer)) return;
     quern__inspect_case_release(inspector);
     inspector->case_count++;
     kept->archive.allocator = kept->replay.allocator = inspector->def.allocator;

@@ -135,13 +135,7 @@ static void begin_commands(quern__inspect_answer *answer)
 {
     const quern_inspector *inspector = answer->inspector;
     quern__inspect_text *text = &answer->text;
-    if (inspector->def.schedule == NULL) {
-        quern__inspect_fail(
-            answer, 404,
-            "commands: the inspector has no schedule: the program must set it in the definition");
-        return;
-    }
-    if (!read_choice(answer) || !open_log(answer)) return;
+    if (!quern__inspect_has_schedule(answer) || !read_choice(answer) || !open_log(answer)) return;
     quern_command_log_stats stats;
     quern_command_log_get_stats(inspector->command_log, &stats);
     quern__inspect_open(text, NULL, '{');

@@ -74,11 +74,7 @@ static void begin_step(quern__inspect_answer *answer)
 
 static bool has_history(quern__inspect_answer *answer)
 {
-    if (answer->inspector->def.history != NULL) return true;
-    quern__inspect_fail(answer, 404,
-                        "%s: the inspector has no history: the program must set it in the definition",
-                        answer->route->path);
-    return false;
+    return quern__inspect_has(answer, answer->inspector->def.history, "history");
 }
 
 static void begin_history(quern__inspect_answer *answer)
@@ -421,15 +417,6 @@ static void begin_events(quern__inspect_answer *answer)
 
 /* ----------------------------------------------------------------------------------------- schedule */
 
-static bool has_schedule(quern__inspect_answer *answer)
-{
-    if (answer->inspector->def.schedule != NULL) return true;
-    quern__inspect_fail(answer, 404,
-                        "%s: the inspector has no schedule: the program must set it in the definition",
-                        answer->route->path);
-    return false;
-}
-
 static void write_systems(quern_inspector *inspector, quern__inspect_text *text)
 {
     const quern_schedule *schedule = inspector->def.schedule;
@@ -523,7 +510,7 @@ static void write_commands(quern_inspector *inspector, quern__inspect_text *text
 static void begin_systems(quern__inspect_answer *answer)
 {
     quern_frame_stats stats;
-    if (!has_schedule(answer)) return;
+    if (!quern__inspect_has_schedule(answer)) return;
     quern__inspect_text *text = &answer->text;
     quern_schedule_get_frame_stats(answer->inspector->def.schedule, &stats);
     quern__inspect_open(text, NULL, '{');
@@ -543,7 +530,7 @@ static void begin_systems(quern__inspect_answer *answer)
  * steps. Then the edges are those of their step, by name, and a client leaves out names that it does not find. */
 static void begin_schedule(quern__inspect_answer *answer)
 {
-    if (!has_schedule(answer)) return;
+    if (!quern__inspect_has_schedule(answer)) return;
     quern__inspect_open(&answer->text, NULL, '{');
     const quern_result result =
         quern_schedule_describe(answer->inspector->def.schedule, QUERN_DESCRIBE_PASSES,
@@ -577,7 +564,7 @@ static void begin_edges(quern__inspect_answer *answer)
 {
     const char *name;
     quern_schedule *schedule = answer->inspector->def.schedule;
-    if (!has_schedule(answer) || !quern__inspect_read_text(answer, "system", &name)) return;
+    if (!quern__inspect_has_schedule(answer) || !quern__inspect_read_text(answer, "system", &name)) return;
     const quern_system system = quern_schedule_find_system(schedule, name);
     if (system.bits == 0) {
         quern__inspect_fail(answer, 404, "edges: the schedule has no system '%.80s'", name);
@@ -595,7 +582,7 @@ static void begin_system(quern__inspect_answer *answer)
 {
     const char *name;
     bool is_on;
-    if (!has_schedule(answer) || !quern__inspect_read_text(answer, "name", &name) ||
+    if (!quern__inspect_has_schedule(answer) || !quern__inspect_read_text(answer, "name", &name) ||
         !quern__inspect_read_flag(answer, "on", &is_on))
         return;
     quern_schedule *schedule = answer->inspector->def.schedule;
@@ -613,7 +600,7 @@ static void begin_system(quern__inspect_answer *answer)
 static void begin_profiling(quern__inspect_answer *answer)
 {
     bool is_on;
-    if (has_schedule(answer) && quern__inspect_read_flag(answer, "on", &is_on))
+    if (quern__inspect_has_schedule(answer) && quern__inspect_read_flag(answer, "on", &is_on))
         quern__inspect_finish_change(answer,
                                      quern_schedule_set_profiling(answer->inspector->def.schedule, is_on));
 }
@@ -622,11 +609,7 @@ static void begin_profiling(quern__inspect_answer *answer)
 
 static bool has_trace(quern__inspect_answer *answer)
 {
-    if (answer->inspector->def.trace != NULL) return true;
-    quern__inspect_fail(answer, 404,
-                        "%s: the inspector has no trace: the program must set it in the definition",
-                        answer->route->path);
-    return false;
+    return quern__inspect_has(answer, answer->inspector->def.trace, "trace");
 }
 
 static void begin_record(quern__inspect_answer *answer)
@@ -675,7 +658,7 @@ static void begin_capture(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
     quern_result result = QUERN_OK;
-    if (!has_schedule(answer)) return;
+    if (!quern__inspect_has_schedule(answer)) return;
     if (inspector->capture == NULL)
         result = quern_frame_capture_create(&inspector->def.allocator, &inspector->capture);
     inspector->is_capture_requested = result == QUERN_OK;
@@ -686,7 +669,9 @@ static void begin_capture(quern__inspect_answer *answer)
 static void begin_forecast(quern__inspect_answer *answer)
 {
     uint64_t most;
-    if (!has_schedule(answer) || !quern__inspect_read_count(answer, "threads", 32, 128, &most)) return;
+    if (!quern__inspect_has_schedule(answer) ||
+        !quern__inspect_read_count(answer, "threads", 32, 128, &most))
+        return;
     if (!answer->inspector->has_capture) {
         quern__inspect_fail(answer, 404,
                             "forecast: no frame was captured: send capture, and let the program run a "
@@ -781,7 +766,7 @@ static void begin_statistics(quern__inspect_answer *answer)
 {
     const uint64_t count = answer->inspector->second_count;
     uint64_t most;
-    if (!has_schedule(answer) ||
+    if (!quern__inspect_has_schedule(answer) ||
         !quern__inspect_read_count(answer, "limit", QUERN__INSPECT_SECONDS, QUERN__INSPECT_SECONDS, &most))
         return;
     answer->inner = (uint32_t)count; /* end */

@@ -200,6 +200,10 @@ void quern__inspect_fail_result(quern__inspect_answer *answer, quern_result resu
 /* Answers a change: {"done": true}, or an error. */
 void quern__inspect_finish_change(quern__inspect_answer *answer, quern_result result);
 
+/* Returns whether the program has given the inspector a part of its definition, and fails the answer if it is NULL. */
+bool quern__inspect_has(quern__inspect_answer *answer, const void *part, const char *name);
+bool quern__inspect_has_schedule(quern__inspect_answer *answer);
+
 /* These read an argument, and fail the answer and return false if it is missing or wrong. */
 bool quern__inspect_read_text(quern__inspect_answer *answer, const char *name, const char **out_text);
 bool quern__inspect_read_entity(quern__inspect_answer *answer, const char *name, quern_entity *out_entity);

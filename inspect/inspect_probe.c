@@ -196,13 +196,8 @@ static quern__inspect_probe *open_probe(quern__inspect_answer *answer, const cha
     quern_inspector *inspector = answer->inspector;
     const char *text;
     uint32_t i = 0;
-    if (!quern__inspect_read_text(answer, argument, &text)) return NULL;
-    if (inspector->def.schedule == NULL) {
-        quern__inspect_fail(answer, 404,
-                            "%s: the inspector has no schedule: the program must set it in the definition",
-                            answer->route->path);
+    if (!quern__inspect_read_text(answer, argument, &text) || !quern__inspect_has_schedule(answer))
         return NULL;
-    }
     if (strlen(text) >= QUERN__INSPECT_PROBE_TEXT) {
         quern__inspect_fail(answer, 400, "%s: the argument '%s' is longer than %d bytes",
                             answer->route->path, argument, QUERN__INSPECT_PROBE_TEXT - 1);

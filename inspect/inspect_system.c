@@ -10,22 +10,12 @@
 
 enum { SYSTEMS_PER_STEP = 4, MATCHES_PER_STEP = 16 };
 
-static quern_schedule *schedule_of(quern__inspect_answer *answer)
-{
-    quern_schedule *schedule = answer->inspector->def.schedule;
-    if (schedule == NULL)
-        quern__inspect_fail(answer, 404,
-                            "%s: the inspector has no schedule: the program must set it in the definition",
-                            answer->route->path);
-    return schedule;
-}
-
 /* ------------------------------------------------------------------------------------------- access */
 
 static void begin_access(quern__inspect_answer *answer)
 {
-    quern_schedule *schedule = schedule_of(answer);
-    if (schedule == NULL) return;
+    quern_schedule *schedule = answer->inspector->def.schedule;
+    if (!quern__inspect_has_schedule(answer)) return;
     const quern_result result = quern_schedule_compile(schedule);
     if (result != QUERN_OK) {
         quern__inspect_fail_result(answer, result);
@@ -74,10 +64,10 @@ static bool step_access(quern__inspect_answer *answer)
 
 static void begin_set_enabled(quern__inspect_answer *answer)
 {
-    quern_schedule *schedule = schedule_of(answer);
+    quern_schedule *schedule = answer->inspector->def.schedule;
     const char *name;
     bool is_on;
-    if (schedule == NULL || !quern__inspect_read_text(answer, "name", &name) ||
+    if (!quern__inspect_has_schedule(answer) || !quern__inspect_read_text(answer, "name", &name) ||
         !quern__inspect_read_flag(answer, "on", &is_on))
         return;
     const quern_result result = quern_schedule_enable_set(schedule, name, is_on);
@@ -176,8 +166,8 @@ static uint32_t write_failures(quern__inspect_text *text, const quern_world *wor
 static void begin_matches(quern__inspect_answer *answer)
 {
     quern_entity entity;
-    quern_schedule *schedule = schedule_of(answer);
-    if (schedule == NULL || !quern__inspect_read_entity(answer, "entity", &entity) ||
+    quern_schedule *schedule = answer->inspector->def.schedule;
+    if (!quern__inspect_has_schedule(answer) || !quern__inspect_read_entity(answer, "entity", &entity) ||
         !quern__inspect_reserve_page(answer, 1))
         return;
     const quern_result result = quern_schedule_compile(schedule);

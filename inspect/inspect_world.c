@@ -808,22 +808,25 @@ static void begin_set_resource(quern__inspect_answer *answer)
         finish(answer, quern_resource_set_text(answer->inspector->def.world, path, value), path);
 }
 
-static void begin_add(quern__inspect_answer *answer)
+/* Calls a function with an entity and the text of an argument. */
+static void change_by_text(quern__inspect_answer *answer, const char *argument,
+                           quern_result change(quern_world *world, quern_entity entity, const char *text))
 {
     quern_entity entity;
-    const char *name;
+    const char *text;
     if (quern__inspect_read_entity(answer, "entity", &entity) &&
-        quern__inspect_read_text(answer, "component", &name))
-        finish(answer, quern_entity_add_by_name(answer->inspector->def.world, entity, name), name);
+        quern__inspect_read_text(answer, argument, &text))
+        finish(answer, change(answer->inspector->def.world, entity, text), text);
+}
+
+static void begin_add(quern__inspect_answer *answer)
+{
+    change_by_text(answer, "component", quern_entity_add_by_name);
 }
 
 static void begin_remove(quern__inspect_answer *answer)
 {
-    quern_entity entity;
-    const char *name;
-    if (quern__inspect_read_entity(answer, "entity", &entity) &&
-        quern__inspect_read_text(answer, "component", &name))
-        finish(answer, quern_entity_remove_by_name(answer->inspector->def.world, entity, name), name);
+    change_by_text(answer, "component", quern_entity_remove_by_name);
 }
 
 static void begin_merge(quern__inspect_answer *answer)
@@ -860,11 +863,7 @@ static void begin_enable(quern__inspect_answer *answer)
 
 static void begin_name(quern__inspect_answer *answer)
 {
-    quern_entity entity;
-    const char *name;
-    if (quern__inspect_read_entity(answer, "entity", &entity) &&
-        quern__inspect_read_text(answer, "name", &name))
-        finish(answer, quern_entity_set_name(answer->inspector->def.world, entity, name), name);
+    change_by_text(answer, "name", quern_entity_set_name);
 }
 
 /* An empty target unrelates, from the target `from` alone if it is set. */

@@ -651,6 +651,16 @@ static quern_result check_sink(const quern_world *world, quern_sink sink, const 
         function);
 }
 
+static quern_result check_entity(const quern_world *world, quern_entity entity, quern_sink sink,
+                                 const char *function)
+{
+    const quern_result result = check_sink(world, sink, function);
+    if (result != QUERN_OK || quern_entity_is_alive(world, entity)) return result;
+    return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
+                            "%s: entity %u:%u is not alive in this world: pass a living one", function,
+                            quern_entity_index(entity), quern_entity_generation(entity));
+}
+
 quern_result quern_json_write_value(const quern_world *world, const quern_type_info *type,
                                     const void *value, quern_sink sink)
 {
@@ -670,12 +680,8 @@ quern_result quern_json_write_entity(const quern_world *world, quern_entity enti
 {
     static const char function[] = "quern_json_write_entity";
     json_writer writer = {.sink = sink, .world = world};
-    quern_result result = check_sink(world, sink, function);
+    quern_result result = check_entity(world, entity, sink, function);
     if (result != QUERN_OK) return result;
-    if (!quern_entity_is_alive(world, entity))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
-                                "%s: entity %u:%u is not alive in this world: pass a living one", function,
-                                quern_entity_index(entity), quern_entity_generation(entity));
     print(&writer, "{");
     result = print_entity(&writer, entity, true);
     print(&writer, "}\n");
@@ -716,12 +722,8 @@ quern_result quern_json_write_prefab(const quern_world *world, quern_entity root
 {
     static const char function[] = "quern_json_write_prefab";
     json_writer writer = {.sink = sink, .world = world};
-    quern_result result = check_sink(world, sink, function);
+    quern_result result = check_entity(world, root, sink, function);
     if (result != QUERN_OK) return result;
-    if (!quern_entity_is_alive(world, root))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
-                                "%s: entity %u:%u is not alive in this world: pass a living one", function,
-                                quern_entity_index(root), quern_entity_generation(root));
     const quern_allocator allocator = quern_allocator_default();
     const quern_relation parent = find_hierarchy(world);
     entity_tree tree;

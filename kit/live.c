@@ -1,413 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Living code: modules, their versions, and how a batch of versions takes over.
- *
- * A *version* is one loaded copy of a module's file, with the types and systems that its load function has registered. A
- * reload is a *batch* of versions that are loaded beside the running ones:
- *
- *   1. The load functions run. A system takes the place of the one with its name at once; a new definition of a type is
- *      only noted. No frame runs meanwhile, so code and values of different layouts do not meet.
- *   2. The systems that no new version has are removed, and the schedule is compiled.
- *   3. The types are redefined, all of them or none.
- *   4. The old versions are released.
- *
- * A failure takes back what was done. The types come last because the values of a type that is converted there and back may
- * have lost fields.
- *
- * The file is copied before it is loaded: the system returns the library that it has if a path is loaded again, and a
- * linker that overwrites a loaded file changes running code.
- *
- * A library is unloaded when nothing refers to it: neither a running version, nor a type whose hooks are in it. */
-#include "kit/live_load.h"
+/* The calls of living code: modules, the files that they come from, and what a program can ask of them. live_batch.c
+ * loads and exchanges their versions. */
+#include "kit/live_batch.h"
 
-#include <quern/redefine.h>
-#include <quern/shorthand.h>
-
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_SETTLE_MS = 100 };
-
-/* Puts the name of a call and its subject before the error message. */
-static quern_result in_module(quern_result result, const char *call, const char *name)
-{
-    char detail[LIVE_ERROR_BYTES];
-    (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
-    return quern_error_set(result, "%s: module '%s': %s", call, name, detail);
-}
-
-/* ------------------------------------------------------------------------------------ types of a batch */
-
-/* Completes the changes that the new versions have planned. A type that its module does not register any more gets the
- * definition of another module that does. */
-static quern_result complete_changes(quern_live *live)
-{
-    LIVE_FOR_EACH(live_known *, place, live->known)
-    {
-        live_known *const known = *place;
-        const live_change *change = quern__live_find_change(live, known);
-        const bool is_dropped = change == NULL && known->owner != NULL &&
-                                quern__live_is_changing(known->owner) &&
-                                known->owner != known->owner->module->next;
-        if (change == NULL && !is_dropped) continue;
-        LIVE_FOR_EACH(live_module *, module, live->modules)
-        {
-            live_version *const running = (*module)->running;
-            if (running == NULL || quern__live_is_changing(running)) continue;
-            const live_type *const type = quern__live_find_type(running, known);
-            if (type == NULL) continue;
-            const bool agrees =
-                change != NULL &&
-                (type->is_used_only ? quern__live_layout_of(known->kind, change->def).size_bytes ==
-                                          quern__live_layout_of(known->kind, type->def).size_bytes
-                                    : quern__live_definitions_agree(known->kind, change->def, type->def));
-            if (change == NULL && !type->is_used_only) {
-                live_change *const added = quern__live_append(live, &live->changes, sizeof *added);
-                if (added == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-                *added = (live_change){known, running, type->def};
-                change = added;
-            } else if (change != NULL && !agrees) {
-                return quern__live_refuse_definition(
-                    known, running, "change both modules, so that they are reloaded together");
-            }
-        }
-    }
-    return QUERN_OK;
-}
-
-/* Adds a formatted text to the report of a module, as far as there is room. */
-static void report(live_module *module, const char *format, ...) QUERN__FORMAT(2, 3);
-static void report(live_module *module, const char *format, ...)
-{
-    const size_t length = strlen(module->report);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(module->report + length, sizeof module->report - length, format, arguments);
-    va_end(arguments);
-}
-
-/* Notes what the redefinition of a type has changed. */
-static void note_change(const live_change *change, const quern_redefine_report *changed)
-{
-    live_module *const module = change->by->module;
-    if (module->next == NULL)
-        return; /* not reloaded: its definition was needed for a type that others left */
-    if (!changed->is_converted) {
-        module->pending.renewed_count++;
-        return;
-    }
-    module->pending.converted_count++;
-    report(module, "%s '%s': %llu values converted, %u fields added, %u dropped",
-           quern__live_kind_names[change->known->kind], change->known->name,
-           (unsigned long long)changed->value_count, changed->added_field_count,
-           changed->dropped_field_count);
-    for (uint32_t i = 0; i < changed->dropped_field_count && i < QUERN_MAX_DROPPED_FIELDS; i++)
-        report(module, "%s%s", i == 0 ? ": " : ", ", changed->dropped_fields[i]);
-    if (changed->shortened_count > 0)
-        report(module, "; %llu texts shortened", (unsigned long long)changed->shortened_count);
-    if (changed->dropped_frame_count > 0)
-        report(module, "; %u frames of the history dropped", changed->dropped_frame_count);
-    report(module, "\n");
-}
-
-static quern_result redefine_type(const quern_live *live, const live_known *known,
-                                  const live_definition *def, const quern_redefine_def *how,
-                                  quern_redefine_report *out_report)
-{
-    if (known->kind == QUERN_TYPE_COMPONENT)
-        return quern_component_redefine(live->world, (quern_component){known->bits}, &def->component, how,
-                                        out_report);
-    if (known->kind == QUERN_TYPE_RESOURCE)
-        return quern_resource_redefine(live->world, (quern_resource){known->bits}, &def->resource, how,
-                                       out_report);
-    return quern_event_redefine(live->world, (quern_event){known->bits}, &def->event, how, out_report);
-}
-
-/* ---------------------------------------------------------------------------------- systems of a batch */
-
-/* Disables a running system, whose code or whose types are those of a version that was refused. */
-static void stop_system(quern_live *live, live_system *system)
-{
-    if (system->is_stopped || !quern__live_is_present(live, system)) return;
-    system->is_stopped = quern_schedule_is_system_enabled(live->schedule, system->handle);
-    (void)quern_schedule_set_system_enabled(live->schedule, system->handle, false);
-}
-
-/* Takes back the changes of the schedule, and keeps the error message. Returns whether all were taken back. */
-static bool undo_systems(quern_live *live, quern_result result_before)
-{
-    char error[LIVE_ERROR_BYTES];
-    bool is_undone = true;
-    (void)snprintf(error, sizeof error, "%s", quern_error_message());
-    while (live->steps.count > 0) {
-        const live_step *const step = &LIVE_ITEM(live->steps, live_step, --live->steps.count);
-        quern_result result;
-        if (step->replaced == NULL) {
-            result = quern_schedule_remove_system(live->schedule, step->system);
-        } else if (step->system.bits != 0) {
-            result = quern_schedule_replace_system(live->schedule, step->system, step->replaced);
-        } else {
-            live_system *const system = quern__live_find_running(live, step->replaced->name);
-            const quern_system before = system->handle;
-            result = quern_schedule_add_system(live->schedule, step->replaced, &system->handle);
-            if (result == QUERN_OK)
-                result = quern_schedule_move_system(live->schedule, system->handle, step->previous);
-            if (result == QUERN_OK && step->was_disabled)
-                result = quern_schedule_set_system_enabled(live->schedule, system->handle, false);
-            /* steps before this one may name the system by its old handle */
-            LIVE_FOR_EACH(live_step, other, live->steps)
-            if (other->previous.bits == before.bits) other->previous = system->handle;
-        }
-        if (result == QUERN_OK) continue;
-        is_undone = false;
-        quern__live_say(
-            live, QUERN_LOG_ERROR,
-            "quern_live: the system '%s' could not be brought back, and does not run until its module is "
-            "reloaded: %s",
-            step->replaced != NULL ? step->replaced->name : "", quern_error_message());
-        /* The code of the refused version would find the old layouts. */
-        if (step->replaced != NULL && step->system.bits != 0)
-            stop_system(live, quern__live_find_running(live, step->replaced->name));
-    }
-    (void)quern_error_set(result_before, "%s", error);
-    return is_undone;
-}
-
-/* Removes the systems of the old versions that no new version has. */
-static quern_result remove_systems(quern_live *live, live_module *module)
-{
-    if (module->running == NULL) return QUERN_OK;
-    LIVE_FOR_EACH(live_system, system, module->running->systems)
-    {
-        if (quern__live_was_replaced(live, system) || !quern__live_is_present(live, system)) continue;
-        live_step *const step = quern__live_add_step(live);
-        if (step == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-        *step =
-            (live_step){.replaced = system->def,
-                        .was_disabled = !quern_schedule_is_system_enabled(live->schedule, system->handle),
-                        .previous = quern_schedule_previous_system(live->schedule, system->handle)};
-        const quern_result result = quern_schedule_remove_system(live->schedule, system->handle);
-        if (result != QUERN_OK) {
-            live->steps.count--;
-            return result;
-        }
-        module->pending.removed_count++;
-    }
-    return QUERN_OK;
-}
-
-/* ---------------------------------------------------------------------------------------------- batches */
-
-/* Notes that a type has the definition of the version that a change names. */
-static void adopt_change(quern_live *live, const live_change *change)
-{
-    live_library *const before = change->known->code;
-    change->known->owner = change->by;
-    change->known->code =
-        quern__live_has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
-    if (change->known->code != NULL) change->known->code->user_count++;
-    quern__live_leave_library(live, before);
-}
-
-/* Gives the types that were redefined first their old definitions again. Only a lack of memory leads here. A type for which
- * this fails, too, keeps its new definition: then the version is not released, and the systems of the old one stop. */
-static void undo_changes(quern_live *live, uint32_t count)
-{
-    char error[LIVE_ERROR_BYTES];
-    (void)snprintf(error, sizeof error, "%s", quern_error_message());
-    for (uint32_t i = count; i-- > 0;) {
-        const live_change *const change = &LIVE_ITEM(live->changes, live_change, i);
-        const live_version *const owner = change->known->owner;
-        const live_definition *const before =
-            owner != NULL ? quern__live_registered(owner, change->known) : NULL;
-        quern_redefine_report changed;
-        if (before == NULL || redefine_type(live, change->known, before, NULL, &changed) != QUERN_OK) {
-            quern__live_say(
-                live, QUERN_LOG_ERROR,
-                "quern_live: the %s '%s' could not get its old definition again: the systems of the "
-                "modules do not run "
-                "until they are reloaded",
-                quern__live_kind_names[change->known->kind], change->known->name);
-            adopt_change(live, change);
-            live->has_stuck_types = true;
-        } else if (changed.added_field_count > 0) {
-            quern__live_say(
-                live, QUERN_LOG_ERROR,
-                "quern_live: the values of the %s '%s' were converted there and back: %u fields are zero "
-                "now",
-                quern__live_kind_names[change->known->kind], change->known->name,
-                changed.added_field_count);
-        }
-    }
-    (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s", error);
-}
-
-/* Redefines the types as planned, all or none: all of them are checked before the first one is changed. */
-static quern_result redefine(quern_live *live)
-{
-    static const quern_redefine_def checks = {.only_checks = true};
-    quern_redefine_report changed;
-    /* Values of waiting commands cannot be converted. The next frame would apply them first, with the same result. */
-    const quern_result flushed = live->changes.count > 0 ? quern_world_flush(live->world) : QUERN_OK;
-    if (flushed != QUERN_OK) return flushed;
-    LIVE_FOR_EACH(const live_change, change, live->changes)
-    {
-        const quern_result result = redefine_type(live, change->known, change->def, &checks, &changed);
-        if (result != QUERN_OK) return result;
-    }
-    LIVE_FOR_EACH(live_module *, module, live->modules)
-    if ((*module)->next != NULL) *(*module)->report = 0;
-    for (uint32_t i = 0; i < live->changes.count; i++) {
-        const live_change *const change = &LIVE_ITEM(live->changes, live_change, i);
-        const quern_result result = redefine_type(live, change->known, change->def, NULL, &changed);
-        if (result != QUERN_OK) {
-            undo_changes(live, i);
-            return result;
-        }
-        note_change(change, &changed);
-    }
-    return QUERN_OK;
-}
-
-/* Makes the loaded versions run. *subject: name of the module that a message is about. */
-static quern_result change_over(quern_live *live, bool was_compiled, const char **subject)
-{
-    quern_result result = complete_changes(live);
-    bool has_new = false;
-    LIVE_FOR_EACH(live_module *, module, live->modules)
-    {
-        if (result != QUERN_OK || (*module)->next == NULL) continue;
-        *subject = (*module)->name;
-        has_new = has_new || (*module)->running == NULL;
-        result = remove_systems(live, *module);
-    }
-    /* A module that is new may wait for systems of others. */
-    if (result == QUERN_OK && was_compiled && !has_new) result = quern_schedule_compile(live->schedule);
-    return result == QUERN_OK ? redefine(live) : result;
-}
-
-static void end_stuck(quern_live *live, live_module *module)
-{
-    while (module->stuck != NULL) {
-        live_version *const stuck = module->stuck;
-        module->stuck = stuck->next_stuck;
-        quern__live_release_version(live, stuck);
-    }
-}
-
-/* Ends a batch that has changed over: the old versions leave. */
-static void finish_batch(quern_live *live)
-{
-    LIVE_FOR_EACH(const live_change, change, live->changes) adopt_change(live, change);
-    live->changes.count = live->steps.count = 0;
-    LIVE_FOR_EACH(live_module *, place, live->modules)
-    {
-        live_module *const module = *place;
-        if (module->next == NULL) continue;
-        live_version *const old = module->running;
-        module->running = module->next;
-        module->next = NULL;
-        module->version_count++;
-        module->info = module->pending;
-        *module->error = 0;
-        end_stuck(live, module);
-        if (old == NULL) continue;
-        if (old->entry->leave != NULL) old->entry->leave(&old->face);
-        quern__live_forget_library(live, module->before);
-        module->before = old->library;
-        module->before->is_kept = true;
-        quern__live_release_version(live, old);
-    }
-}
-
-/* Discards the versions of a batch that failed. */
-static void discard_batch(quern_live *live, quern_result result)
-{
-    const bool is_undone = undo_systems(live, result) && !live->has_stuck_types;
-    live->changes.count = 0;
-    LIVE_FOR_EACH(live_module *, module, live->modules)
-    {
-        live_version *const version = (*module)->next;
-        if (version != NULL && (*module)->running != NULL && live->has_stuck_types)
-            LIVE_FOR_EACH(live_system, system, (*module)->running->systems) stop_system(live, system);
-        (*module)->next = NULL;
-        if (is_undone || version == NULL) {
-            quern__live_release_version(live, version);
-        } else {
-            version->next_stuck = (*module)->stuck;
-            (*module)->stuck = version;
-        }
-    }
-    live->has_stuck_types = false;
-}
-
-/* Tells that a module runs in a new version. */
-static void announce(const quern_live *live, const live_module *module)
-{
-    const quern_live_info *const info = &module->info;
-    quern__live_say(
-        live, QUERN_LOG_INFO,
-        "quern_live: module '%s' runs in version %u: %u systems added, %u replaced, %u removed; %u types "
-        "renewed, %u "
-        "converted; loaded in %.1f ms, changed over in %.1f ms",
-        module->name, module->version_count, info->added_count, info->replaced_count, info->removed_count,
-        info->renewed_count, info->converted_count, (double)info->load_ns * 1e-6,
-        (double)info->change_ns * 1e-6);
-    for (const char *line = module->report; *line != 0;) {
-        const size_t bytes = strcspn(line, "\n"); /* the last line may be cut */
-        quern__live_say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)bytes,
-                        line);
-        line += bytes + (line[bytes] != 0);
-    }
-}
-
-/* Makes chosen modules change: loads their files, or `from`, or removes them. On failure nothing has changed; the message
- * names the module. */
-static quern_result run_batch(quern_live *live, live_module *const *chosen, uint32_t chosen_count,
-                              bool removes, const char *from, const char *call)
-{
-    const uint64_t begin_ns = quern_clock_ns();
-    const char *name = chosen[0]->name;
-    /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
-    quern_result result = quern_schedule_compile(live->schedule);
-    if (result == QUERN_ERROR_WORLD_LOCKED) return in_module(result, call, name);
-    if (quern_world_loader(live->world) != NULL)
-        return in_module(quern_error_set(QUERN_ERROR_WORLD_LOCKED,
-                                         "a load function is running on the world: call it afterwards"),
-                         call, name);
-    const bool was_compiled = result == QUERN_OK;
-    result = QUERN_OK;
-    /* A version must know which modules change with it, so all of them get a `next` before the first one is loaded. A
-     * module that is removed gets an empty version. */
-    for (uint32_t i = 0; i < chosen_count && result == QUERN_OK; i++) {
-        chosen[i]->pending = (quern_live_info){0};
-        chosen[i]->next = quern__live_allocate(live, sizeof *chosen[i]->next);
-        if (chosen[i]->next == NULL)
-            result = quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a version");
-        else
-            chosen[i]->next->module = chosen[i];
-    }
-    for (uint32_t i = 0; i < chosen_count && result == QUERN_OK && !removes; i++) {
-        result = quern__live_load_version(live, chosen[i], from != NULL ? from : chosen[i]->path);
-        name = chosen[i]->name;
-    }
-    if (result == QUERN_OK) result = change_over(live, was_compiled, &name);
-    if (result != QUERN_OK) {
-        result = in_module(result, call, name);
-        discard_batch(live, result);
-        return result;
-    }
-    uint64_t change_ns = quern_clock_ns() - begin_ns;
-    for (uint32_t i = 0; i < chosen_count; i++)
-        change_ns -= chosen[i]->pending.load_ns;
-    for (uint32_t i = 0; i < chosen_count; i++)
-        chosen[i]->pending.change_ns = change_ns;
-    finish_batch(live);
-    for (uint32_t i = 0; i < chosen_count && !removes; i++)
-        announce(live, chosen[i]);
-    return QUERN_OK;
-}
 
 /* ------------------------------------------------------------------------------------------ public calls */
 
@@ -435,8 +35,7 @@ quern_result quern_live_create(const quern_live_def *def, quern_live **out_live)
                          .def = *def,
                          .user = {.name = "living code", .schedule = def->schedule}};
     live->def.folder = NULL; /* is needed here only */
-    live->loader =
-        (quern_loader){quern__live_on_register, quern__live_on_use, quern__live_on_add_system, live};
+    quern__live_init_loader(live);
     quern_result result = quern__live_create_folder(def->folder, live->folder);
     if (result == QUERN_OK) {
         result = quern_world_add_user(def->world, &live->user);
@@ -522,7 +121,7 @@ quern_result quern_live_add(quern_live *live, const char *path, const char *name
     *place = module;
     (void)quern__live_read_stamp(path, &module->loaded);
     module->seen = module->loaded;
-    const quern_result result = run_batch(live, &module, 1, false, NULL, call);
+    const quern_result result = quern__live_run_batch(live, &module, 1, false, NULL, call);
     if (result != QUERN_OK) {
         live->modules.count--;
         quern__live_release(live, module, sizeof *module);
@@ -547,7 +146,7 @@ quern_result quern_live_remove(quern_live *live, const char *name)
     live_module *module;
     quern_result result = find_for(live, name, call, &module);
     if (module == NULL) return result;
-    result = run_batch(live, &module, 1, true, NULL, call);
+    result = quern__live_run_batch(live, &module, 1, true, NULL, call);
     if (result != QUERN_OK) return result;
     live_version *const empty = module->running;
     module->running = NULL;
@@ -588,7 +187,7 @@ static quern_result reload_changed(quern_live *live, live_module *const *chosen,
 {
     for (uint32_t i = 0; i < count; i++)
         (void)quern__live_read_stamp(chosen[i]->path, &chosen[i]->seen);
-    const quern_result result = run_batch(live, chosen, count, false, NULL, call);
+    const quern_result result = quern__live_run_batch(live, chosen, count, false, NULL, call);
     for (uint32_t i = 0; i < count; i++) {
         if (result == QUERN_OK)
             chosen[i]->loaded = chosen[i]->seen;
@@ -671,7 +270,8 @@ quern_result quern_live_revert(quern_live *live, const char *name)
                                name);
     quern__live_stamp stamp = module->loaded;
     (void)quern__live_read_stamp(module->path, &stamp);
-    const quern_result reverted = run_batch(live, &module, 1, false, module->before->path, call);
+    const quern_result reverted =
+        quern__live_run_batch(live, &module, 1, false, module->before->path, call);
     if (reverted == QUERN_OK) module->loaded = stamp;
     return reverted;
 }
@@ -692,7 +292,7 @@ void quern_live_destroy(quern_live *live)
         if (quern__live_is_present(live, system))
             (void)quern_schedule_remove_system(live->schedule, system->handle);
         if (running->entry->leave != NULL) running->entry->leave(&running->face);
-        end_stuck(live, module);
+        quern__live_end_stuck(live, module);
         quern__live_release_version(live, running);
         free_module(live, module);
     }

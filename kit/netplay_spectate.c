@@ -102,15 +102,11 @@ void quern__netplay_log_add(quern_netplay *netplay, const unsigned char *row, ui
 
 /* ---------------------------------------------------------------------------- a machine that is watched */
 
-/* Returns how long a machine may be silent, also in a session without a timeout. */
-static double silence_ns(const quern_netplay *netplay)
-{
-    return (netplay->def.timeout_seconds > 0 ? netplay->def.timeout_seconds : 2) * 1e9;
-}
-
+/* Returns whether a share of the time has passed for which a machine may be silent, also in a session without a timeout. */
 static bool has_passed(const quern_netplay *netplay, uint64_t since_ns, double share)
 {
-    return (double)(netplay->now_ns - since_ns) > share * silence_ns(netplay);
+    const double silence_seconds = netplay->def.timeout_seconds > 0 ? netplay->def.timeout_seconds : 2;
+    return (double)(netplay->now_ns - since_ns) > share * (silence_seconds * 1e9);
 }
 
 bool quern__netplay_is_watching(const quern_netplay *netplay, const quern__netplay_spectator *spectator)

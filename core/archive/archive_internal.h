@@ -241,7 +241,7 @@ uint64_t quern__checksum(uint64_t seed, const void *bytes, size_t count);
 
 /* Writes the sections of an archive to a sink in blocks, and reads the blocks from a source.
  *
- * Code that writes sections need not check for errors of the sink: quern__archive_writer_close reports
+ * Code that writes sections need not check for errors of the sink: quern__archive_writer_finish reports
  * the first one. Reading checks all blocks before it returns the first section. It allocates memory only
  * for blocks that exist in the source, so a forged size cannot cause a large allocation. */
 
@@ -357,8 +357,7 @@ typedef struct quern__archived_links {
     /* By slot; QUERN__SLOT_NONE: no target; from the slot count on: slot count + index in `outside` of the image. NULL:
      * the relation has edges. */
     uint32_t *targets;
-    uint8_t *
-        levels; /* by slot: level that the archetype of the row says; of edges: quern__archived_edge_mark */
+    uint8_t *levels; /* by slot: level that the archetype of the row says; of edges: QUERN__EDGES_... */
     uint32_t link_count, source_count; /* number of sources in LINKS sections, and of rows with a target */
     uint32_t outside_count;            /* number of sources that have targets outside of the list */
     /* The edges: source << 32 | target as keys; ascending once the image is checked. */

@@ -308,21 +308,6 @@ static quern_result parse_links(quern__image *image, quern__byte_reader *payload
     return result;
 }
 
-/* Inserts a component of the world into the ascending list. Returns false if the list contains it
- * already. */
-static bool insert_component(quern__archived_archetype *archived, uint32_t component_index)
-{
-    uint32_t at = archived->component_count;
-    while (at > 0 && archived->component_indices[at - 1] >= component_index)
-        at--;
-    if (at < archived->component_count && archived->component_indices[at] == component_index) return false;
-    memmove(&archived->component_indices[at + 1], &archived->component_indices[at],
-            (archived->component_count - at) * sizeof archived->component_indices[0]);
-    archived->component_indices[at] = (uint16_t)component_index;
-    archived->component_count++;
-    return true;
-}
-
 /* Returns the level of the archetype in the relation; 0: none, UINT32_MAX: more than one. */
 static uint32_t level_of(const quern__image *image, const quern__archived_archetype *archived,
                          uint32_t relation)
@@ -364,7 +349,9 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
     archived->bit_column_count += quern__column_flags_bit_column_count(type->type.flags);
     if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && archived->row_count > 0)
         return quern__image_fail("an ARCHETYPE section has rows with a component that has hooks");
-    if (type->component_index == QUERN__NO_COMPONENT || insert_component(archived, type->component_index))
+    if (type->component_index == QUERN__NO_COMPONENT ||
+        quern__components_insert(archived->component_indices, &archived->component_count,
+                                 type->component_index))
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
@@ -405,7 +392,8 @@ static quern_result parse_archetype(quern__image *image, quern__byte_reader *pay
                                             .layout_index = section.layout_index,
                                             .values_bytes = sizeof(quern_entity)};
     for (uint32_t i = 0; i < image->extra_count; i++)
-        insert_component(archived, quern__component_index(image->def->extra[i]));
+        quern__components_insert(archived->component_indices, &archived->component_count,
+                                 quern__component_index(image->def->extra[i]));
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
         result = add_type(image, archived, quern__read_u32(payload));

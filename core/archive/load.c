@@ -143,18 +143,6 @@ typedef struct row_set {
     uint32_t count;
 } row_set;
 
-/* Adds a component unless the set has it. */
-static void add_component(row_set *set, uint32_t index)
-{
-    uint32_t at = set->count;
-    while (at > 0 && set->indices[at - 1] >= index)
-        at--;
-    if (at < set->count && set->indices[at] == index) return;
-    memmove(&set->indices[at + 1], &set->indices[at], (set->count - at) * sizeof set->indices[0]);
-    set->indices[at] = (uint16_t)index;
-    set->count++;
-}
-
 /* Completes a set with what its components require, and removes values of edges without their relation: the archive had
  * no target for the row, or the target is not loaded. Returns the number of components. */
 static uint32_t complete_set(const quern__storage *storage, uint16_t *set, uint32_t count)
@@ -179,11 +167,11 @@ static void add_relation(const quern__image *image, const quern__archived_links 
     const quern__relation *relation = links->relation;
     if (links->targets == NULL) { /* a relation with several targets, which has no levels */
         if ((links->levels[slot] & QUERN__EDGES_LEAD_OUTSIDE) != 0)
-            add_component(set, relation->component_index);
+            quern__components_insert(set->indices, &set->count, relation->component_index);
         return;
     }
     if (quern__image_outside(image, links->targets[slot]).bits != 0)
-        add_component(set, relation->component_index);
+        quern__components_insert(set->indices, &set->count, relation->component_index);
     if (relation->has_levels && links->targets[slot] != QUERN__SLOT_NONE) {
         /* the new tag of a level replaces the old one */
         uint32_t kept = 0;
@@ -195,7 +183,8 @@ static void add_relation(const quern__image *image, const quern__archived_links 
             set->indices[kept++] = (uint16_t)index;
         }
         set->count = kept;
-        add_component(set, quern__relation_tag(relation, links->levels[slot]));
+        quern__components_insert(set->indices, &set->count,
+                                 quern__relation_tag(relation, links->levels[slot]));
     }
 }
 
@@ -775,15 +764,10 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
     return result;
 }
 
-static bool is_component_end(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
 static quern_result check_extra(const quern_world *world, const quern_load_def *def, uint32_t *out_count)
 {
-    quern_result result = quern__list_count(def->extra, QUERN_MAX_EXTRA_COMPONENTS, is_component_end,
-                                            "extra component", NULL, out_count);
+    quern_result result = quern__list_count(def->extra, QUERN_MAX_EXTRA_COMPONENTS,
+                                            quern__is_end_of_handles, "extra component", NULL, out_count);
     for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
         const quern__components *components = &world->storage.components;
         const uint32_t index = quern__component_index(def->extra[i]);

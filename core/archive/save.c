@@ -66,16 +66,11 @@ typedef struct saved_outside {
 
 /* ---------------------------------------------------------------------------------- opening and closing */
 
-static bool is_list_end(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
 static quern_result check_leave_out(const quern_world *world, const quern_save_def *def)
 {
     const quern__components *components = &world->storage.components;
     uint32_t count;
-    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_list_end,
+    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, quern__is_end_of_handles,
                                             "component to leave out", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__components_check(components, def->leave_out[i]);
@@ -893,17 +888,6 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
     return quern__in_call(it.result, __func__);
 }
 
-/* Returns the next slot of the tree below `root`, parents before children, or QUERN__SLOT_NONE at the
- * end. */
-static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot)
-{
-    const uint32_t first = quern__links_first(links, slot);
-    if (first != QUERN__SLOT_NONE) return first;
-    while (slot != root && quern__links_at(links, slot)->next == QUERN__SLOT_NONE)
-        slot = quern__links_at(links, slot)->target;
-    return slot != root ? quern__links_at(links, slot)->next : QUERN__SLOT_NONE;
-}
-
 quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root)
 {
     quern_result result = check_call(archive, "", "", __func__);
@@ -915,11 +899,11 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
     const quern__links *links = &storage->relations->parent->links;
     const uint32_t top = quern_entity_index(root);
     uint64_t count = 0;
-    for (uint32_t slot = top; slot != QUERN__SLOT_NONE; slot = next_below(links, top, slot))
+    for (uint32_t slot = top; slot != QUERN__SLOT_NONE; slot = quern__links_next_below(links, top, slot))
         count++;
     result = reserve(archive, count);
     for (uint32_t slot = top; slot != QUERN__SLOT_NONE && result == QUERN_OK;
-         slot = next_below(links, top, slot))
+         slot = quern__links_next_below(links, top, slot))
         add_entity(
             archive,
             (quern_entity){(uint64_t)quern__entities_record(&storage->entities, slot)->handle_high << 32 |

@@ -200,6 +200,17 @@ bool quern__is_end_of_names(const void *list, uint32_t i)
     return ((const char *const *)list)[i] == NULL;
 }
 
+_Static_assert(sizeof(quern_component) == sizeof(uint32_t) && sizeof(quern_relation) == sizeof(uint32_t) &&
+                   sizeof(quern_resource) == sizeof(uint32_t) && sizeof(quern_event) == sizeof(uint32_t),
+               "each is 32 bits, of which 0 is null");
+
+bool quern__is_end_of_handles(const void *list, uint32_t i)
+{
+    uint32_t bits;
+    memcpy(&bits, (const char *)list + i * sizeof bits, sizeof bits);
+    return bits == 0;
+}
+
 quern_result quern__check_name(const char *name, const char *what)
 {
     if (name == NULL || name[0] == '\0')

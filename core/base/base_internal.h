@@ -90,6 +90,9 @@ quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_en
 /* A quern__is_end_function for arrays of strings, which end at NULL. */
 bool quern__is_end_of_names(const void *list, uint32_t i);
 
+/* A quern__is_end_function for arrays of quern_component, quern_relation, quern_resource or quern_event. */
+bool quern__is_end_of_handles(const void *list, uint32_t i);
+
 /* Checks that a name has 1 to QUERN_MAX_NAME_BYTES bytes. what: the kind of named object, for messages: "component".
  * Errors: INVALID_ARGUMENT. */
 quern_result quern__check_name(const char *name, const char *what);

@@ -29,6 +29,20 @@ bool quern__array_grow(const quern_allocator *allocator, void *items_slot, uint3
     return true;
 }
 
+bool quern__marks_extend(quern__marks *marks, const quern_allocator *allocator, uint32_t word_count)
+{
+    if (!quern__array_reserve(allocator, marks, word_count > 0 ? word_count : 1)) return false;
+    while (marks->count < word_count || marks->count == 0)
+        marks->items[marks->count++] = ~UINT64_C(0);
+    return true;
+}
+
+void quern__marks_release(quern__marks *marks, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, marks);
+    *marks = (quern__marks){0};
+}
+
 bool quern__bytes_grow(const quern_allocator *allocator, void *bytes_slot, size_t *capacity, size_t count,
                        size_t wanted, size_t least_bytes)
 {

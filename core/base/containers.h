@@ -41,6 +41,22 @@ bool quern__bytes_grow(const quern_allocator *allocator, void *bytes_slot, size_
 bool quern__array_grow(const quern_allocator *allocator, void *items_slot, uint32_t *capacity,
                        uint32_t count, uint32_t wanted, size_t item_bytes);
 
+/* One bit for each group of things that may have changed since the bit was cleared. Without items, marking is off. */
+typedef QUERN__ARRAY(uint64_t) quern__marks;
+
+/* Adds words with all bits set until there are word_count, at least one, so that marking is on. Returns false if out of
+ * memory. */
+bool quern__marks_extend(quern__marks *marks, const quern_allocator *allocator, uint32_t word_count);
+
+static inline void quern__marks_fill(const quern__marks *marks, uint64_t word)
+{
+    for (uint32_t i = 0; i < marks->count; i++)
+        marks->items[i] = word;
+}
+
+/* Switches marking off. */
+void quern__marks_release(quern__marks *marks, const quern_allocator *allocator);
+
 /* Hash functions for hash tables and for the world hash. The same input gives the same hash on all machines. */
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit affects every output bit. */

@@ -59,20 +59,12 @@ typedef struct listed_components {
     uint32_t count;
 } listed_components;
 
-/* Inserts a component. Linear insertion suffices, since lists are short. */
 static quern_result set_insert(listed_components *set, const quern_world *world, quern_component component)
 {
-    uint16_t index = (uint16_t)quern__component_index(component);
-    uint32_t i = set->count;
-    for (; i > 0 && set->indices[i - 1] >= index; i--)
-        if (set->indices[i - 1] == index)
-            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                               "'%s' is listed twice; list each component once",
-                               quern__components_type(&world->storage.components, index)->name);
-    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
-    set->indices[i] = index;
-    set->count++;
-    return QUERN_OK;
+    const uint32_t index = quern__component_index(component);
+    if (quern__components_insert(set->indices, &set->count, index)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' is listed twice; list each component once",
+                       quern__components_type(&world->storage.components, index)->name);
 }
 
 /* Inserts the component of a relation and the tag of the level below the target. value: the target. */

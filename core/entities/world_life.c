@@ -321,16 +321,6 @@ void quern_world_destroy(quern_world *world)
 
 /* ------------------------------------------------------------------------------------------ reserving */
 
-static bool is_end_of_components(const void *list, uint32_t i)
-{
-    return quern_component_is_null(((const quern_component *)list)[i]);
-}
-
-static bool is_end_of_relations(const void *list, uint32_t i)
-{
-    return ((const quern_relation *)list)[i].bits == 0;
-}
-
 /* Reserves and touches the records of entities. *out_slot_end: the number of slots that then have records. */
 static quern_result reserve_records(quern__storage *storage, uint32_t count, uint32_t *out_slot_end)
 {
@@ -392,9 +382,9 @@ quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *de
     QUERN__NEED(def);
     uint32_t component_count, relation_count, slot_end;
     quern_result result = quern__list_count(def->components, QUERN_MAX_ENTITY_COMPONENTS,
-                                            is_end_of_components, "component", NULL, &component_count);
+                                            quern__is_end_of_handles, "component", NULL, &component_count);
     if (result == QUERN_OK)
-        result = quern__list_count(def->relations, QUERN_MAX_RESERVED_RELATIONS, is_end_of_relations,
+        result = quern__list_count(def->relations, QUERN_MAX_RESERVED_RELATIONS, quern__is_end_of_handles,
                                    "relation", NULL, &relation_count);
     if (result == QUERN_OK && component_count > 0 && def->row_count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

@@ -108,11 +108,6 @@ static uint32_t world_tag(const quern_world *world)
     return world->resources.world_tag;
 }
 
-static uint32_t channel_count(const quern_world *world)
-{
-    return world->events != NULL ? world->events->channels.count : 0;
-}
-
 static quern_event handle_of(const quern_world *world, uint32_t index)
 {
     return (quern_event){.bits = quern__handle_bits(world_tag(world), index)};
@@ -120,7 +115,7 @@ static quern_event handle_of(const quern_world *world, uint32_t index)
 
 quern_result quern__events_check(const quern_world *world, quern_event event, quern__channel **out_channel)
 {
-    if (!quern__handle_is_valid(event.bits, world_tag(world), channel_count(world)))
+    if (!quern__handle_is_valid(event.bits, world_tag(world), quern__events_channel_count(world)))
         return quern__registry_fail_unknown(&registry, event.bits, world_tag(world));
     *out_channel = world->events->channels.items[quern__handle_index(event.bits)];
     return QUERN_OK;
@@ -370,7 +365,7 @@ quern_event quern_event_find(const quern_world *world, const char *name)
 {
     QUERN__NEED_OR(world, (quern_event){0});
     QUERN__NEED_OR(name, (quern_event){0});
-    const uint32_t count = channel_count(world);
+    const uint32_t count = quern__events_channel_count(world);
     const void *channels = count > 0 ? world->events->channels.items : NULL;
     const uint32_t i = quern__registry_find(&registry, channels, 0, count, name);
     return i < count ? handle_of(world, i) : (quern_event){0};
@@ -952,8 +947,8 @@ static bool has_values_in_bytes(const quern__channel *channel, bool is_portable)
 
 quern_result quern__events_write(const quern_world *world, bool is_portable, quern__byte_writer *writer)
 {
-    quern__write_u32(writer, channel_count(world));
-    for (uint32_t i = 0; i < channel_count(world); i++) {
+    quern__write_u32(writer, quern__events_channel_count(world));
+    for (uint32_t i = 0; i < quern__events_channel_count(world); i++) {
         const quern__channel *channel = world->events->channels.items[i];
         const quern__type *type = &channel->type;
         saved_channel head = {.size_bytes = type->size_bytes,
@@ -1005,7 +1000,7 @@ static quern__channel *read_head(const quern__event_reading *it, uint32_t i, sav
         return it->world->events->channels.items[i];
     }
     quern__read_schema(it->bytes, schema_form, out_head->field_count, out_schema);
-    for (uint32_t k = 0; k < channel_count(it->world); k++)
+    for (uint32_t k = 0; k < quern__events_channel_count(it->world); k++)
         if (strcmp(it->world->events->channels.items[k]->type.name, out_schema->name) == 0)
             return it->world->events->channels.items[k];
     return NULL;
@@ -1123,7 +1118,7 @@ static void restore_channel(const quern__event_reading *it, uint32_t i)
 
 void quern__events_restore(const quern__event_reading *it)
 {
-    for (uint32_t i = 0; i < channel_count(it->world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(it->world); i++) {
         quern__channel *channel = it->world->events->channels.items[i];
         channel_drop_all(channel);
         if (!it->is_portable) channel->lost_count = 0;
@@ -1139,7 +1134,7 @@ void quern__events_restore(const quern__event_reading *it)
         restore_channel(it, i);
     /* A reader that is newer than a frame has seen none of its events. One that an archive lacks gets the events that
      * are published from now on. */
-    for (uint32_t i = 0; i < channel_count(it->world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(it->world); i++) {
         const quern__channel *channel = it->world->events->channels.items[i];
         for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
             if (reader->cursor == UINT64_MAX)

@@ -195,6 +195,11 @@ void quern__events_drop_hooked(quern_world *world);
 /* Writes which reader the world has, the newest of the first event with readers; nothing if there is none. */
 void quern__events_name_reader(const quern_world *world, char *text, size_t bytes);
 
+static inline uint32_t quern__events_channel_count(const quern_world *world)
+{
+    return world->events != NULL ? world->events->channels.count : 0;
+}
+
 /* Finds the channel of a handle. Errors: UNKNOWN_EVENT. */
 quern_result quern__events_check(const quern_world *world, quern_event event, quern__channel **out_channel);
 

@@ -211,16 +211,11 @@ static quern_result write_all(delta_writing *it, quern_sink sink)
     return quern__sink_check(&writer, "the delta");
 }
 
-static bool is_component_end(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
 quern_result quern__delta_check_components(const quern_world *world, const quern_component *list)
 {
     uint32_t count;
-    quern_result result =
-        quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, is_component_end, "component", NULL, &count);
+    quern_result result = quern__list_count(list, QUERN_MAX_DELTA_COMPONENTS, quern__is_end_of_handles,
+                                            "component", NULL, &count);
     for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
         result = quern__components_check(&world->storage.components, list[i]);
         if (result != QUERN_OK) quern__message_add_element(result, "component", i);

@@ -188,7 +188,7 @@ static quern_result start_tracking(quern_world *world)
 static void stop_marking(quern__storage *storage)
 {
     storage->relations->marks_touched_groups = false;
-    quern__entities_untrack_modified(&storage->entities, &storage->allocator);
+    quern__marks_release(&storage->entities.modified, &storage->allocator);
     for (uint32_t i = 0; i < storage->relations->list.count; i++)
         quern__relation_stop_touching(storage->relations->list.items[i], &storage->allocator);
 }
@@ -202,8 +202,7 @@ void quern__history_set_base(quern__history *history, const quern__snapshot *sna
     history->base.names_version = history->world->storage.names->version;
     history->base_version = history->world->storage.clock++;
     const quern__storage *storage = &history->world->storage;
-    for (uint32_t i = 0; i < storage->entities.modified.count; i++)
-        storage->entities.modified.items[i] = 0;
+    quern__marks_fill(&storage->entities.modified, 0);
     for (uint32_t k = 0; k < storage->relations->list.count; k++)
         quern__relation_clear_touched(storage->relations->list.items[k]);
 }

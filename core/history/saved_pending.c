@@ -395,16 +395,11 @@ static bool has_hooks(const quern__channel *channel)
     return quern__hooks_exist(&channel->type.hooks);
 }
 
-static uint32_t channel_count(const quern_world *world)
-{
-    return world->events != NULL ? world->events->channels.count : 0;
-}
-
 static quern_result save_event_values(quern__history *history, quern__value_pages *out_pages)
 {
     const quern_world *world = history->world;
     uint32_t page_count = 0;
-    for (uint32_t i = 0; i < channel_count(world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(world); i++) {
         const quern__channel *channel = world->events->channels.items[i];
         const quern_hooks *hooks = &channel->type.hooks;
         const uint32_t count = channel->batches.count - channel->head;
@@ -422,7 +417,7 @@ static quern_result save_event_values(quern__history *history, quern__value_page
     if (!allocate_value_pages(history, page_count, out_pages))
         return quern__history_fail_memory("waiting events");
     quern__page *next = quern__pages_in(history, out_pages->list);
-    for (uint32_t i = 0; i < channel_count(world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(world); i++) {
         const quern__channel *channel = world->events->channels.items[i];
         for (uint32_t k = channel->head; has_hooks(channel) && k < channel->batches.count; k++) {
             const quern__event_batch *batch = &channel->batches.items[k];
@@ -443,7 +438,7 @@ static quern_result save_event_values(quern__history *history, quern__value_page
 static void restore_event_values(const quern__history *history, const quern__value_pages *pages)
 {
     const quern__page *next = quern__pages_in(history, pages->list);
-    for (uint32_t i = 0; i < channel_count(history->world); i++) {
+    for (uint32_t i = 0; i < quern__events_channel_count(history->world); i++) {
         const quern__channel *channel = history->world->events->channels.items[i];
         for (uint32_t k = channel->head; has_hooks(channel) && k < channel->batches.count; k++) {
             const quern__event_batch *batch = &channel->batches.items[k];
@@ -502,11 +497,6 @@ static uint32_t visit_old_values(const quern__subscription *subscription, quern_
     return quern__old_values_visit(&subscription->old, subscription->archetype, set, visit, argument);
 }
 
-static void write_old_value(void *argument, const quern__old_column *column, char *value)
-{
-    quern__write(argument, value, column->size_bytes);
-}
-
 static void read_old_value(void *argument, const quern__old_column *column, char *value)
 {
     quern__read(argument, value, column->size_bytes);
@@ -547,7 +537,7 @@ static void write_reactions(const quern__storage *storage, quern__byte_writer *w
             quern__write(writer, &saved, sizeof saved);
             for (uint32_t k = 0; k < block_count; k++)
                 quern__write(writer, removed->blocks.items[k], removed->block_bytes);
-            visit_old_values(subscription, write_old_value, writer);
+            visit_old_values(subscription, quern__old_value_write, writer);
         }
 }
 

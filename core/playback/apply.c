@@ -226,7 +226,7 @@ static void toggle_rows(const quern__scratch *scratch, const quern__sequence *se
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-static quern_entity remap(void *argument, quern_entity entity)
+quern_entity quern__remap_created(void *argument, quern_entity entity)
 {
     const quern_entity *created = argument;
     return quern_entity_is_provisional(entity) ? created[quern_entity_index(entity)] : entity;
@@ -237,7 +237,7 @@ void quern__item_remap(const quern__operation *operation, char *item, quern_enti
     for (uint32_t i = 0; i < operation->operand_count; i++) {
         const quern__operand *operand = &operation->operands[i];
         if (operand->offset_bytes != 0)
-            quern__type_remap(operand->type, item + operand->offset_bytes, remap, created);
+            quern__type_remap(operand->type, item + operand->offset_bytes, quern__remap_created, created);
     }
 }
 

@@ -176,12 +176,6 @@ static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_
 
 /* -------------------------------------------------------------------------------- values of edges */
 
-static quern_entity remap(void *argument, quern_entity entity)
-{
-    const quern_entity *created = argument;
-    return quern_entity_is_provisional(entity) ? created[quern_entity_index(entity)] : entity;
-}
-
 /* Gives an edge a copy of a value in which provisional handles are replaced: follow-up commands may be in another stream. */
 static void put_value_with_handles(const quern__play_walk *it, quern__relation *relation, uint32_t source,
                                    uint32_t target, const void *value)
@@ -195,7 +189,7 @@ static void put_value_with_handles(const quern__play_walk *it, quern__relation *
     }
     quern__type_copy(type, copy, value, 1);
     if (quern__type_own_provisional(type, copy)) {
-        quern__type_remap(type, copy, remap, (void *)(uintptr_t)it->created);
+        quern__type_remap(type, copy, quern__remap_created, (void *)(uintptr_t)it->created);
         quern__relating_put_value(it->relating, relation, source, target, copy);
     } else {
         it->relating->is_out_of_memory = true;
@@ -325,7 +319,7 @@ static void create_item(const quern__play_walk *it, quern__item *item, uint32_t 
 static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     quern__relating *relating = it->relating;
-    /* the entity is refused, so refuse_items has dropped the item */
+    /* the entity is refused, so refuse_item has dropped the item */
     if (quern_entity_is_null(item->entity)) return;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
     if (slot == QUERN__NOTE_NONE) return; /* the entity is dead, so merging drops the item */
@@ -483,17 +477,6 @@ static void set_tags(quern__relating *relating, uint32_t slot, uint8_t tags)
     entity->is_switched = true;
 }
 
-/* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end. */
-static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot)
-{
-    const uint32_t child = quern__links_first(links, slot);
-    if (child != QUERN__SLOT_NONE) return child;
-    for (; slot != root; slot = quern__links_target(links, slot))
-        if (quern__links_at(links, slot)->next != QUERN__SLOT_NONE)
-            return quern__links_at(links, slot)->next;
-    return QUERN__SLOT_NONE;
-}
-
 static bool parent_is_off(const quern__relating *relating, uint32_t slot)
 {
     const uint32_t parent = quern__parent_slot(relating->storage, slot);
@@ -512,9 +495,9 @@ static void switch_item(const quern__play_walk *it, quern__item *item, uint32_t 
     else
         set_tags(relating, root, parent_is_off(relating, root) ? BOTH_TAGS : 0);
     if (parent == NULL) return;
-    for (uint32_t slot = next_below(&parent->links, root, root);
+    for (uint32_t slot = quern__links_next_below(&parent->links, root, root);
          slot != QUERN__SLOT_NONE && !relating->is_out_of_memory;
-         slot = next_below(&parent->links, root, slot))
+         slot = quern__links_next_below(&parent->links, root, slot))
         if (tags_of(relating, slot) != TAG_DISABLED) /* otherwise it is disabled by itself */
             set_tags(relating, slot, parent_is_off(relating, slot) ? BOTH_TAGS : 0);
 }

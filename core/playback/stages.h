@@ -1061,6 +1061,9 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
  * stream; recording has rejected provisional handles of other streams. */
 void quern__item_remap(const quern__operation *operation, char *item, quern_entity *created);
 
+/* The function with which quern__item_remap remaps the handles of a value. argument: created. */
+quern_entity quern__remap_created(void *argument, quern_entity entity);
+
 /* --------------------------------------------------------------------------------- accumulated values */
 
 /* Applying accumulated values (core/record/accumulator.h): the sync point combines them with the values of

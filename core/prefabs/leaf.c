@@ -69,12 +69,8 @@ quern_result quern__leaf_find_target(quern__storage *storage, quern__archetype *
     for (uint32_t i = 0; i < archetype->component_count; i++)
         if (!is_of_parent(storage, archetype->component_indices[i]))
             set[count++] = archetype->component_indices[i];
-    for (uint32_t k = 0; k < 2 && level > 0; k++) {
-        uint32_t at = count++;
-        for (; at > 0 && set[at - 1] > added[k]; at--)
-            set[at] = set[at - 1];
-        set[at] = (uint16_t)added[k];
-    }
+    for (uint32_t k = 0; k < 2 && level > 0; k++)
+        quern__components_insert(set, &count, added[k]);
     return quern__storage_ensure_archetype(storage, set, count, out_target);
 }
 

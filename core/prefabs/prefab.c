@@ -292,14 +292,6 @@ typedef struct component_set {
     uint32_t count;
 } component_set;
 
-static void insert(component_set *set, uint32_t index)
-{
-    uint32_t i = set->count++;
-    for (; i > 0 && set->indices[i - 1] > index; i--)
-        set->indices[i] = set->indices[i - 1];
-    set->indices[i] = (uint16_t)index;
-}
-
 /* Sets the level of each link: the level of its source if the root has root_level. keeps_outside_levels: only in the
  * hierarchy, since in other relations levels depend on targets outside of the tree alone. */
 static void find_levels(const quern__storage *storage, quern__prefab *prefab, uint32_t root_level,
@@ -331,11 +323,12 @@ static quern_result find_archetype(quern__storage *storage, const quern__prefab 
     for (uint32_t k = 0; k < group->level_link_count; k++) {
         const uint32_t index = prefab->level_links.items[group->first_level_link + k];
         const quern__prefab_link *link = &prefab->links.items[index];
-        insert(&set, quern__relation_tag(link->relation, link->level));
+        quern__components_insert(set.indices, &set.count, quern__relation_tag(link->relation, link->level));
     }
     if (i == 0 && root_level > 0) {
-        insert(&set, storage->relations->parent->component_index);
-        insert(&set, quern__relation_tag(storage->relations->parent, root_level));
+        quern__components_insert(set.indices, &set.count, storage->relations->parent->component_index);
+        quern__components_insert(set.indices, &set.count,
+                                 quern__relation_tag(storage->relations->parent, root_level));
     }
     return quern__storage_ensure_archetype(storage, set.indices, set.count, out_archetype);
 }
@@ -445,7 +438,7 @@ quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *pre
 
 /* Overrides of a spawn: their columns are found and checked before anything is spawned. */
 
-static bool is_end_of_overrides(const void *list, uint32_t i)
+bool quern__is_end_of_overrides(const void *list, uint32_t i)
 {
     const quern_spawn_override *override = (const quern_spawn_override *)list + i;
     return override->component.bits == 0 && override->member == 0 && override->column == NULL;
@@ -518,8 +511,8 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
                                              const quern_spawn_def *def,
                                              quern__prefab_override *out_overrides, uint32_t *out_count)
 {
-    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES, is_end_of_overrides,
-                                            "override", NULL, out_count);
+    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES,
+                                            quern__is_end_of_overrides, "override", NULL, out_count);
     for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
         result = resolve_override(storage, prefab, &def->overrides[i], &out_overrides[i]);
         if (result != QUERN_OK) return quern__message_add_element(result, "override", i);
@@ -761,17 +754,12 @@ static quern_result reserve(spawn_call *it)
 
 /* ---------------------------------------------------------------------------------------------- fill */
 
-static bool is_end_of_components(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
 /* Checks the member and the components of the fill. */
 static quern_result check_fill(spawn_call *it)
 {
     const quern_spawn_def *def = it->def;
     quern_result result =
-        quern__list_count(def->fill_components, QUERN_MAX_SPAWN_OVERRIDES, is_end_of_components,
+        quern__list_count(def->fill_components, QUERN_MAX_SPAWN_OVERRIDES, quern__is_end_of_handles,
                           "fill component", NULL, &it->fill_term_count);
     if (result == QUERN_OK && def->fill == NULL && it->fill_term_count > 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

@@ -189,6 +189,9 @@ typedef struct quern__prefab_override {
     size_t stride_bytes; /* distance between the values of consecutive instances */
 } quern__prefab_override;
 
+/* A quern__is_end_function for arrays of quern_spawn_override. */
+bool quern__is_end_of_overrides(const void *list, uint32_t i);
+
 /* Checks and resolves the overrides of a definition. out_overrides: room for QUERN_MAX_SPAWN_OVERRIDES. Fails
  * with UNKNOWN_COMPONENT, COMPONENT_ABSENT, DUPLICATE_COMPONENT, or INVALID_ARGUMENT. */
 quern_result quern__prefab_resolve_overrides(const quern__storage *storage, const quern__prefab *prefab,

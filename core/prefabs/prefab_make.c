@@ -757,19 +757,6 @@ typedef struct member_set {
 
 /* ---------------------------------------------------------------------------------------------- sets */
 
-/* Returns false if the set has the component already. */
-static bool insert(member_set *set, uint32_t index)
-{
-    uint32_t i = set->count;
-    while (i > 0 && set->indices[i - 1] > index)
-        i--;
-    if (i > 0 && set->indices[i - 1] == index) return false;
-    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
-    set->indices[i] = (uint16_t)index;
-    set->count++;
-    return true;
-}
-
 static quern_result fail_duplicate(const quern__storage *storage, uint32_t index)
 {
     return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "it has '%s' twice: list each component once",
@@ -797,7 +784,8 @@ static quern_result add_value(const quern__storage *storage, const quern_prefab_
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' cannot be disabled: register it with can_disable, or clear is_disabled",
                            type->name);
-    return insert(set, index) ? QUERN_OK : fail_duplicate(storage, index);
+    return quern__components_insert(set->indices, &set->count, index) ? QUERN_OK
+                                                                      : fail_duplicate(storage, index);
 }
 
 /* Checks the entity of a target: a member of the list, or a living entity. */
@@ -845,7 +833,7 @@ static quern_result add_target(const prefab_capture *it, const quern_prefab_memb
         result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                              "the member cannot be its own target: remove the target");
     if (result != QUERN_OK) return quern__message_add_call(result, name, NULL);
-    const bool is_new = insert(set, relation->component_index);
+    const bool is_new = quern__components_insert(set->indices, &set->count, relation->component_index);
     if (is_new) set->level_count += relation->has_levels;
     if (is_new || (relation->is_many && !has_target_before(member, i))) return QUERN_OK;
     return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -864,7 +852,8 @@ static quern_result add_slots(const prefab_capture *it, member_set *set)
         quern_result result = i > 0 ? quern__prefab_check_slot(it->storage, slot)
                                     : quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                                   "the root is no part of itself: clear its slot");
-        if (result == QUERN_OK && !insert(set, quern__component_index(slot)))
+        if (result == QUERN_OK &&
+            !quern__components_insert(set->indices, &set->count, quern__component_index(slot)))
             result = fail_duplicate(it->storage, quern__component_index(slot));
         if (result != QUERN_OK) return quern__message_add_element(result, "the slot of member", i);
     }
@@ -913,7 +902,7 @@ static quern_result append_set(prefab_capture *it, uint32_t i)
     member_set set = {.count = 0};
     quern_result result = list_values(it, i, &set);
     if (i > 0 && result == QUERN_OK) {
-        insert(&set, storage->relations->parent->component_index);
+        quern__components_insert(set.indices, &set.count, storage->relations->parent->component_index);
         set.level_count++;
     }
     if (result == QUERN_OK && i == 0) result = add_slots(it, &set);

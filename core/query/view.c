@@ -42,7 +42,7 @@ void quern__scope_describe(const quern__scope *scope, char *text, size_t text_by
 
 enum { SCRATCH_BLOCK_HEAD = 64, SCRATCH_BLOCK_ALIGNMENT = 64 };
 
-/* Head of a block of scratch memory; its values follow at offset SCRATCH_BLOCK_HEAD. is_block lists the members
+/* Head of a block of scratch memory; its values follow at offset SCRATCH_BLOCK_HEAD. find_block lists the members
  * that identify a block. */
 typedef struct quern__scratch_block {
     struct quern__scratch_block *next;

@@ -70,6 +70,9 @@ typedef void quern__old_visit(void *argument, const quern__old_column *column, c
 uint32_t quern__old_values_visit(const quern__old_values *old, const quern__archetype *archetype,
                                  uint32_t bit_column, quern__old_visit *visit, void *argument);
 
+/* A quern__old_visit that writes the value; argument: a quern__byte_writer. */
+void quern__old_value_write(void *argument, const quern__old_column *column, char *value);
+
 /* Returns the address of an old value of a row. column: its index among the columns of old values. */
 char *quern__old_value_at(const quern__old_values *old, uint32_t column, uintptr_t location);
 

@@ -4,6 +4,7 @@
  * were set. */
 #include "core/reactions/reaction.h"
 
+#include "core/base/bytes.h"
 #include "core/base/containers.h"
 
 enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_SHIFT = 9 };
@@ -432,6 +433,11 @@ uint32_t quern__old_values_visit(const quern__old_values *old, const quern__arch
         }
     }
     return count;
+}
+
+void quern__old_value_write(void *argument, const quern__old_column *column, char *value)
+{
+    quern__write(argument, value, column->size_bytes);
 }
 
 uint32_t quern__old_values_row_bytes(const quern__old_values *old)

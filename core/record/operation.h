@@ -63,7 +63,7 @@ typedef struct quern__command_kind {
 
 /* The columns of a row:
  *
- *   name    last part of the enumerator's name: QUERN__OPERATION_name
+ *   name    last part of the enumerator's name, behind QUERN__OPERATION_
  *   traits  member of quern__command_kind
  *   read    function that reads the effect of the command on one component of its operation (playback/stages.h);
  *           NULL: the kind has no components, or merging adds it to no edit

@@ -386,12 +386,6 @@ typedef struct cloning {
     uint32_t set_count;
 } cloning;
 
-static bool is_end_of_overrides(const void *list, uint32_t i)
-{
-    const quern_spawn_override *override = (const quern_spawn_override *)list + i;
-    return override->component.bits == 0 && override->member == 0 && override->column == NULL;
-}
-
 static quern_result check_override(cloning *it, const quern__archetype *archetype, uint32_t i,
                                    const char *function)
 {
@@ -437,8 +431,8 @@ static quern_result check_clone_def(cloning *it, const quern__archetype *archety
     if (def->fill != NULL || def->fill_components[0].bits != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "fill is set, but rows do not exist before the sync point: use overrides");
-    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES, is_end_of_overrides,
-                                            "override", NULL, &it->set_count);
+    quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES,
+                                            quern__is_end_of_overrides, "override", NULL, &it->set_count);
     for (uint32_t i = 0; i < it->set_count && result == QUERN_OK; i++) {
         result = check_override(it, archetype, i, function);
         if (result != QUERN_OK) return quern__message_add_element(result, "override", i);

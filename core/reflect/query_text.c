@@ -321,20 +321,15 @@ static quern_result fail_at(const parser *p, const char *at, quern_result code, 
                        p->text, expected);
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 static void skip_spaces(parser *p)
 {
-    while (is_space(*p->next))
+    while (quern__is_space(*p->next))
         p->next++;
 }
 
 static bool is_plain(char c)
 {
-    return c != '\0' && !is_space(c) && strchr(",|()!?\"", c) == NULL;
+    return c != '\0' && !quern__is_space(c) && strchr(",|()!?\"", c) == NULL;
 }
 
 /* Reads the character if it is next. */
@@ -462,7 +457,7 @@ static quern_result read_target(parser *p, const word *name, quern_term *out_ter
                        "the parenthesis is not closed: close it by ')'");
     p->next = end + 1;
     skip_spaces(p);
-    while (*begin != '/' && end > begin && is_space(end[-1])) /* a name may end in white space */
+    while (*begin != '/' && end > begin && quern__is_space(end[-1])) /* a name may end in white space */
         end--;
     if (!quern__handle_read(p->world, begin, (size_t)(end - begin), true, &target))
         return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,

@@ -56,6 +56,11 @@ quern__number_state quern__number_read(quern_field_type type, const char *text, 
 quern__number_state quern__digits_read(const char *text, size_t bytes, uint32_t base, uint64_t limit,
                                        uint64_t *out_number);
 
+static inline bool quern__is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
 /* Paths of fields: "velocity.x", "points[2]". They name a field of a type, one element of an array or of a list, or a
  * field of a struct in a list: "items[3].count". */
 

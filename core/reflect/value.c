@@ -239,18 +239,13 @@ static quern_result read_element(const quern_world *world, const quern__path *pa
     return is_in_range(field, *out_bits) ? QUERN_OK : fail_element(path, text, bytes, true);
 }
 
-static bool is_space(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
-}
-
 /* Leaves out white space around an element, but not after a path, of which the last name may end in white space. */
 static void trim(const quern__path *path, const char **text, size_t *bytes)
 {
-    while (*bytes > 0 && is_space(**text))
+    while (*bytes > 0 && quern__is_space(**text))
         (*text)++, (*bytes)--;
     if (path->field->type == QUERN_FIELD_ENTITY && *bytes > 0 && **text == '/') return;
-    while (*bytes > 0 && is_space((*text)[*bytes - 1]))
+    while (*bytes > 0 && quern__is_space((*text)[*bytes - 1]))
         (*bytes)--;
 }
 

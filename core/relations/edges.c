@@ -311,18 +311,10 @@ static inline bool reserve_one(quern__edge_pool *pool, const quern_allocator *al
            reserve_slowly(pool, allocator, list, slot);
 }
 
-static bool reserve_touched(quern__edges *edges, const quern_allocator *allocator, uint32_t page_count)
-{
-    if (!quern__array_reserve(allocator, &edges->touched, page_count)) return false;
-    while (edges->touched.count < page_count)
-        edges->touched.items[edges->touched.count++] = ~UINT64_C(0);
-    return true;
-}
-
 static QUERN__SLOW_PATH bool add_page(quern__edges *edges, const quern_allocator *allocator, uint32_t page)
 {
     if (!quern__array_reserve(allocator, &edges->pages, page + 1) ||
-        (edges->touched.items != NULL && !reserve_touched(edges, allocator, page + 1)))
+        (edges->touched.items != NULL && !quern__marks_extend(&edges->touched, allocator, page + 1)))
         return false;
     quern__edge_node *added = quern__link_pages_take(edges->pool->memory, allocator);
     if (added == NULL) return false;
@@ -479,21 +471,8 @@ void quern__edges_release(quern__edges *edges, const quern_allocator *allocator)
     for (uint32_t i = 0; i < edges->pages.count; i++)
         if (edges->pages.items[i] != NULL) page_release(edges, allocator, i);
     quern__array_release(allocator, &edges->pages);
-    quern__edges_stop_touching(edges, allocator);
+    quern__marks_release(&edges->touched, allocator);
     *edges = (quern__edges){.pool = edges->pool};
-}
-
-/* Reserves at least one word, since `touched.items` must not be NULL while marking is on. */
-bool quern__edges_start_touching(quern__edges *edges, const quern_allocator *allocator)
-{
-    return reserve_touched(edges, allocator, edges->pages.count > 0 ? edges->pages.count : 1);
-}
-
-void quern__edges_stop_touching(quern__edges *edges, const quern_allocator *allocator)
-{
-    quern__array_release(allocator, &edges->touched);
-    edges->touched.items = NULL;
-    edges->touched.count = edges->touched.capacity = 0;
 }
 
 static bool fits(const quern__edge_list *list)

@@ -21,36 +21,15 @@ void quern__links_release(quern__links *links, const quern_allocator *allocator)
     for (uint32_t i = 0; i < links->pages.count; i++)
         if (links->pages.items[i] != NULL) release_page(links, allocator, i);
     quern__array_release(allocator, &links->pages);
-    quern__links_stop_touching(links, allocator);
+    quern__marks_release(&links->touched, allocator);
     *links = (quern__links){0};
-}
-
-static bool reserve_modified(quern__links *links, const quern_allocator *allocator, uint32_t page_count)
-{
-    if (!quern__array_reserve(allocator, &links->touched, page_count)) return false;
-    while (links->touched.count < page_count)
-        links->touched.items[links->touched.count++] = ~UINT64_C(0);
-    return true;
-}
-
-/* Reserves at least one word, since `touched.items` must not be NULL while marking is on. */
-bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator)
-{
-    return reserve_modified(links, allocator, links->pages.count > 0 ? links->pages.count : 1);
-}
-
-void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator)
-{
-    quern__array_release(allocator, &links->touched);
-    links->touched.items = NULL;
-    links->touched.count = links->touched.capacity = 0;
 }
 
 bool quern__links_add_page(quern__links *links, const quern_allocator *allocator, uint32_t slot)
 {
     const uint32_t page = slot >> QUERN__LINK_PAGE_LOG2;
     if (!quern__array_reserve(allocator, &links->pages, page + 1) ||
-        (links->touched.items != NULL && !reserve_modified(links, allocator, page + 1)))
+        (links->touched.items != NULL && !quern__marks_extend(&links->touched, allocator, page + 1)))
         return false;
     quern__link_node *added = quern__link_pages_take(links->memory, allocator);
     if (added == NULL) return false;
@@ -134,6 +113,15 @@ void quern__links_move_before(quern__links *links, uint32_t source, uint32_t bef
     if (before == source) return;
     quern__links_unlink(links, source);
     quern__links_link(links, source, target, before);
+}
+
+uint32_t quern__links_next_below(const quern__links *links, uint32_t root, uint32_t slot)
+{
+    const uint32_t child = quern__links_first(links, slot);
+    if (child != QUERN__SLOT_NONE) return child;
+    while (slot != root && quern__links_at(links, slot)->next == QUERN__SLOT_NONE)
+        slot = quern__links_at(links, slot)->target;
+    return slot != root ? quern__links_at(links, slot)->next : QUERN__SLOT_NONE;
 }
 
 bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint32_t below)

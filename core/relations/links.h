@@ -86,18 +86,13 @@ typedef struct quern__links {
     quern__link_pages *memory;              /* page allocator, shared by all relations of the world */
     uint32_t held_count;                    /* pages that exist */
     uint64_t version;                       /* incremented whenever slots are given a target */
-    /* One word per page, one bit per group of slots: set if links of the group may have changed since the bit was
-     * cleared. Without items, marking is off; otherwise there is a word for every page. */
-    QUERN__ARRAY(uint64_t) touched;
+    /* One word per page, one bit per group of slots. While marking is on, there is a word for every page. */
+    quern__marks touched;
 } quern__links;
 
 enum { QUERN__LINK_GROUP_LOG2 = 6, QUERN__LINK_GROUP = 1 << QUERN__LINK_GROUP_LOG2 };
 
 _Static_assert(QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP == 64, "a page's groups are a word");
-
-/* Starts marking changed groups; all groups begin as touched. Returns false if out of memory. */
-bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator);
-void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator);
 
 /* Marks the group of the slot as touched, if marking is on. Code that changes the links of a slot calls it. */
 static inline void quern__links_touch(const quern__links *links, uint32_t slot)
@@ -302,6 +297,9 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
  * the source. */
 void quern__links_move_before(quern__links *links, uint32_t source, uint32_t before);
 
+/* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end. */
+uint32_t quern__links_next_below(const quern__links *links, uint32_t root, uint32_t slot);
+
 /* Returns whether `below` is the slot itself or one of its direct or indirect sources. Precondition: the relation
  * has levels. Walks up the targets of `below`, and stops at a slot with a level not greater than that of `slot`,
  * because no such slot is below it. The maximal level does not stop the walk: it covers several depths. */
@@ -389,7 +387,7 @@ typedef struct quern__edges {
     quern__edge_pool *pool;                 /* shared by all relations of the world */
     uint64_t count;                         /* number of edges */
     /* One word per page, one bit per group of slots, as in quern__links. */
-    QUERN__ARRAY(uint64_t) touched;
+    quern__marks touched;
 } quern__edges;
 
 enum { QUERN__EDGE_GROUP_LOG2 = 6, QUERN__EDGE_GROUP = 1 << QUERN__EDGE_GROUP_LOG2 };
@@ -398,10 +396,6 @@ enum { QUERN__EDGE_GROUP_LOG2 = 6, QUERN__EDGE_GROUP = 1 << QUERN__EDGE_GROUP_LO
 extern const quern__edge_list quern__no_edges;
 
 void quern__edges_release(quern__edges *edges, const quern_allocator *allocator);
-
-/* Starts marking changed groups; all groups begin as touched. Returns false if out of memory. */
-bool quern__edges_start_touching(quern__edges *edges, const quern_allocator *allocator);
-void quern__edges_stop_touching(quern__edges *edges, const quern_allocator *allocator);
 
 static inline bool quern__edges_has_page(const quern__edges *edges, uint32_t slot)
 {

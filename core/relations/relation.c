@@ -235,22 +235,22 @@ bool quern__relations_has_edges(const quern__relations *relations, uint32_t slot
 
 bool quern__relation_start_touching(quern__relation *relation, const quern_allocator *allocator)
 {
-    return quern__links_start_touching(&relation->links, allocator) &&
-           (!relation->is_many || quern__edges_start_touching(&relation->edges, allocator));
+    quern__links *links = &relation->links;
+    quern__edges *edges = &relation->edges;
+    return quern__marks_extend(&links->touched, allocator, links->pages.count) &&
+           (!relation->is_many || quern__marks_extend(&edges->touched, allocator, edges->pages.count));
 }
 
 void quern__relation_stop_touching(quern__relation *relation, const quern_allocator *allocator)
 {
-    quern__links_stop_touching(&relation->links, allocator);
-    quern__edges_stop_touching(&relation->edges, allocator);
+    quern__marks_release(&relation->links.touched, allocator);
+    quern__marks_release(&relation->edges.touched, allocator);
 }
 
 void quern__relation_clear_touched(const quern__relation *relation)
 {
-    for (uint32_t i = 0; i < relation->links.touched.count; i++)
-        relation->links.touched.items[i] = 0;
-    for (uint32_t i = 0; i < relation->edges.touched.count; i++)
-        relation->edges.touched.items[i] = 0;
+    quern__marks_fill(&relation->links.touched, 0);
+    quern__marks_fill(&relation->edges.touched, 0);
 }
 
 /* ------------------------------------------------------------------------------------------- plans */

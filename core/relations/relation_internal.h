@@ -250,7 +250,7 @@ typedef struct quern__relations {
     quern__link_pages link_pages;
     quern__edge_pool edge_pool;
     uint32_t many_count;       /* number of relations with several targets per source */
-    bool marks_touched_groups; /* whether new relations start with quern__links_start_touching */
+    bool marks_touched_groups; /* whether new relations start with marking on */
     quern__relation *parent;   /* relation of quern_world_parent; NULL until it is registered */
     quern__link_log log;       /* empty between transactions */
     QUERN__ARRAY(uint64_t)

@@ -361,24 +361,16 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     return true;
 }
 
-/* Reserves the listeners' memory for the rows of `chunk_count` chunks of the archetype. Returns false if out of
- * memory. */
-static bool row_listeners_hold(const quern__archetype *archetype, const quern_allocator *allocator,
-                               uint32_t chunk_count)
-{
-    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
-         listener = listener->next)
-        if (listener->keeps_row_data && !listener->events->hold(listener, allocator, chunk_count))
-            return false;
-    return true;
-}
-
 bool quern__archetype_make_slots(quern__archetype *archetype, const quern_allocator *allocator,
                                  uint32_t count)
 {
-    return grow_slots(archetype, allocator, count) &&
-           quern__row_versions_reserve(archetype->row_versions, allocator, count) &&
-           row_listeners_hold(archetype, allocator, count);
+    if (!grow_slots(archetype, allocator, count) ||
+        !quern__row_versions_reserve(archetype->row_versions, allocator, count))
+        return false;
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (listener->keeps_row_data && !listener->events->hold(listener, allocator, count)) return false;
+    return true;
 }
 
 void quern__archetype_add_run(quern__archetype *archetype, char *run)

@@ -577,12 +577,6 @@ static inline void relocate_values(const uintptr_t *to, const uintptr_t *from, u
         quern__copy_value(quern__column_at(column, to[i]), quern__column_at(column, from[i]), size_bytes);
 }
 
-static void relocate_column(const quern__column *column, const uintptr_t *to, const uintptr_t *from,
-                            uint32_t count)
-{
-    QUERN__CALL_BY_SIZE(column->size_bytes, relocate_values, to, from, count, column);
-}
-
 /* Performs quern__rows_relocate for single rows: the i-th row moves from from[i] to to[i], one column after the other.
  * Precondition: the archetype is plain. */
 static void rows_relocate_scattered(const quern__storage *storage, const quern__archetype *archetype,
@@ -591,8 +585,10 @@ static void rows_relocate_scattered(const quern__storage *storage, const quern__
     assert(archetype->is_plain);
     for (uint32_t i = 0; i < count && QUERN__UNLIKELY(archetype->tracks_changes); i++)
         quern__note_relocation(archetype, to[i], from[i], 1);
-    for (uint32_t i = 0; i < archetype->column_count; i++)
-        relocate_column(&archetype->columns[i], to, from, count);
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        QUERN__CALL_BY_SIZE(column->size_bytes, relocate_values, to, from, count, column);
+    }
     for (uint32_t i = 0; i < count; i++) {
         const quern_entity moved = *handles_at(archetype, from[i]);
         *handles_at(archetype, to[i]) = moved;

@@ -82,42 +82,18 @@ void quern__entities_release(quern__entities *entities, const quern_allocator *a
         if (!quern__entities_is_absent(entities, i)) page_release(entities, allocator, i);
     quern__array_release(allocator, &entities->pages);
     quern__array_release(allocator, &entities->absent_highs);
-    quern__entities_untrack_modified(entities, allocator);
+    quern__marks_release(&entities->modified, allocator);
 }
 
 /* -------------------------------------------------------------------------------------- modified slots */
 
-static bool reserve_modified(quern__entities *entities, const quern_allocator *allocator,
-                             uint32_t page_count)
-{
-    const uint32_t wanted = page_count * QUERN__PAGE_MODIFIED_WORDS;
-    if (!quern__array_reserve(allocator, &entities->modified, wanted)) return false;
-    while (entities->modified.count < wanted)
-        entities->modified.items[entities->modified.count++] = ~UINT64_C(0);
-    return true;
-}
-
-/* Marks all slots, for functions that modify many slots, or slots other than those in their arguments. */
-static void entities_mark_all_modified(const quern__entities *entities)
-{
-    for (uint32_t i = 0; i < entities->modified.count; i++)
-        entities->modified.items[i] = ~UINT64_C(0);
-}
-
-/* Reserves at least one page's words, because items that are NULL mean that modifications are not tracked. */
 bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator)
 {
-    if (!reserve_modified(entities, allocator, entities->pages.count > 0 ? entities->pages.count : 1))
+    if (!quern__marks_extend(&entities->modified, allocator,
+                             entities->pages.count * QUERN__PAGE_MODIFIED_WORDS))
         return false;
-    entities_mark_all_modified(entities);
+    quern__marks_fill(&entities->modified, ~UINT64_C(0));
     return true;
-}
-
-void quern__entities_untrack_modified(quern__entities *entities, const quern_allocator *allocator)
-{
-    quern__array_release(allocator, &entities->modified);
-    entities->modified.items = NULL;
-    entities->modified.count = entities->modified.capacity = 0;
 }
 
 /* --------------------------------------------------------------------------------- room for entities */
@@ -127,7 +103,8 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
     const uint32_t count = entities->pages.count;
     if (!quern__array_reserve(allocator, &entities->pages, count + 1) ||
         !quern__array_reserve(allocator, &entities->absent_highs, count + 1) ||
-        (entities->modified.items != NULL && !reserve_modified(entities, allocator, count + 1)))
+        (entities->modified.items != NULL &&
+         !quern__marks_extend(&entities->modified, allocator, (count + 1) * QUERN__PAGE_MODIFIED_WORDS)))
         return false;
     quern__record *records = page_allocate(allocator, count, 0);
     if (records == NULL) return false;
@@ -172,7 +149,7 @@ static bool allocate_absent_pages(quern__entities *entities, const quern_allocat
                                   uint32_t count)
 {
     if (entities->absent_count == 0) return true;
-    entities_mark_all_modified(entities);
+    quern__marks_fill(&entities->modified, ~UINT64_C(0));
     uint32_t *end = find_free_end(entities);
     for (uint32_t i = 0; entities->free_count < count && entities->absent_count > 0; i++) {
         if (!quern__entities_is_absent(entities, i)) continue;
@@ -268,6 +245,17 @@ static void remove_absent_slots(quern__entities *entities)
     *end = QUERN__SLOT_NONE;
 }
 
+/* Releases the memory of absent pages that have some. */
+static void release_absent_pages(quern__entities *entities, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < entities->pages.count; i++) {
+        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
+            continue;
+        page_release(entities, allocator, i);
+        entities->pages.items[i] = get_absent_records();
+    }
+}
+
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator)
 {
     quern__entities_trim(entities, allocator);
@@ -279,14 +267,9 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
         drops |= quern__entities_is_absent(entities, i);
     }
     if (!drops) return;
-    entities_mark_all_modified(entities);
+    quern__marks_fill(&entities->modified, ~UINT64_C(0));
     remove_absent_slots(entities);
-    for (uint32_t i = 0; i < entities->pages.count; i++) {
-        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
-            continue;
-        page_release(entities, allocator, i);
-        entities->pages.items[i] = get_absent_records();
-    }
+    release_absent_pages(entities, allocator);
 }
 
 /* ------------------------------------------------------------------------------------- pages restored */
@@ -308,12 +291,7 @@ bool quern__entities_prepare_pages(quern__entities *entities, const quern_alloca
 
 void quern__entities_cancel_pages(quern__entities *entities, const quern_allocator *allocator)
 {
-    for (uint32_t i = 0; i < entities->pages.count; i++) {
-        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
-            continue;
-        page_release(entities, allocator, i);
-        entities->pages.items[i] = get_absent_records();
-    }
+    release_absent_pages(entities, allocator);
     quern__entities_trim(entities, allocator);
 }
 
@@ -395,7 +373,7 @@ void quern__entities_restore(quern__entities *entities, const uint32_t *highs, u
         end = &quern__entities_record(entities, free_slots[i])->archetype_number;
     }
     *end = QUERN__SLOT_NONE;
-    entities_mark_all_modified(entities);
+    quern__marks_fill(&entities->modified, ~UINT64_C(0));
 }
 
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles)

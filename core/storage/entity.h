@@ -60,9 +60,9 @@ typedef struct quern__entities {
     uint32_t absent_count; /* slots in absent pages; they are free, but not in the free list */
     uint32_t retired_count;
     uint32_t first_handle_high; /* handle_high of slots that were never used */
-    /* One bit per group of slots: set if a slot of the group was allocated or freed since the history cleared the
-     * bit. items: NULL while modifications are not tracked; otherwise there is room for all pages. */
-    QUERN__ARRAY(uint64_t) modified;
+    /* One bit per group of slots, set when a slot of the group is allocated or freed. While marking is on, there are
+     * words for all pages. */
+    quern__marks modified;
 } quern__entities;
 
 /* Number of slots that share a bit of `modified`, and number of words of these bits per page. */
@@ -74,7 +74,6 @@ enum {
 
 /* Starts tracking modified slots, with all slots marked. Returns false if out of memory. */
 bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator);
-void quern__entities_untrack_modified(quern__entities *entities, const quern_allocator *allocator);
 
 static inline void quern__entities_mark_modified(const quern__entities *entities, uint32_t index)
 {

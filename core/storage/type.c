@@ -503,16 +503,13 @@ uint32_t quern__type_different_field(const quern__type *type, const quern_field 
     return i;
 }
 
-/* Hooks of one C++ type are at other addresses in each shared library that has them. */
-static bool same_identity(const quern__type *a, const quern__type *b)
-{
-    return a->type_id != 0 && b->type_id != 0 ? a->type_id == b->type_id : same_hooks(&a->hooks, &b->hooks);
-}
-
 bool quern__type_same_layout(const quern__type *a, const quern__type *b)
 {
     if (a->size_bytes != b->size_bytes || a->alignment_bytes != b->alignment_bytes) return false;
-    return same_identity(a, b) && a->field_count == b->field_count &&
+    /* hooks of one C++ type are at other addresses in each shared library that has them */
+    const bool is_same_type =
+        a->type_id != 0 && b->type_id != 0 ? a->type_id == b->type_id : same_hooks(&a->hooks, &b->hooks);
+    return is_same_type && a->field_count == b->field_count &&
            quern__type_different_field(a, b->fields) == a->field_count;
 }
 
@@ -636,17 +633,6 @@ void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type
 }
 
 /* -------------------------------------------------------------------------------------- lifecycle */
-
-/* Gives the type a copy of a default value. Errors: OUT_OF_MEMORY. */
-static quern_result type_set_default(quern__type *type, const quern_allocator *allocator, const void *value)
-{
-    void *copy = quern__allocate(allocator, type->size_bytes, type->alignment_bytes);
-    if (copy == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for its default value", type->name);
-    quern__type_copy(type, copy, value, 1);
-    type->default_value = copy;
-    return QUERN_OK;
-}
 
 void quern__type_construct(const quern__type *type, void *values, uint32_t count)
 {
@@ -867,25 +853,15 @@ void quern__field_store(quern_field_type type, char *at, uint64_t bits)
     }
 }
 
-static float f32_of(uint64_t bits)
-{
-    const uint32_t low = (uint32_t)bits;
-    float value;
-    memcpy(&value, &low, sizeof value);
-    return value;
-}
-
-static double f64_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 double quern__field_real(quern_field_type type, uint64_t bits)
 {
-    if (type == QUERN_FIELD_F32) return (double)f32_of(bits);
-    if (type == QUERN_FIELD_F64) return f64_of(bits);
+    const uint32_t low = (uint32_t)bits;
+    float f32;
+    double f64;
+    memcpy(&f32, &low, sizeof f32);
+    memcpy(&f64, &bits, sizeof f64);
+    if (type == QUERN_FIELD_F32) return (double)f32;
+    if (type == QUERN_FIELD_F64) return f64;
     return type == QUERN_FIELD_U64 ? (double)bits : (double)(int64_t)bits;
 }
 
@@ -1194,7 +1170,13 @@ static quern_result set_default(quern__component *component, const quern_allocat
             type->name);
     const quern_result result =
         quern__type_check_provisional(type, value, 1, "a command for each entity instead");
-    return result == QUERN_OK ? type_set_default(type, allocator, value) : result;
+    if (result != QUERN_OK) return result;
+    void *copy = quern__allocate(allocator, type->size_bytes, type->alignment_bytes);
+    if (copy == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for its default value", type->name);
+    quern__type_copy(type, copy, value, 1);
+    type->default_value = copy;
+    return QUERN_OK;
 }
 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
@@ -1231,11 +1213,6 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "value: use on_add",
             def->name);
     return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
-}
-
-static bool is_end_of_required(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
 }
 
 static quern_result check_required(const quern__components *components, const quern_component_def *def,
@@ -1287,7 +1264,7 @@ static quern_result component_set_required(quern__component *component, const qu
                                            const quern_component_def *def)
 {
     uint32_t count = 0;
-    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, is_end_of_required,
+    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, quern__is_end_of_handles,
                                             "required component", def->name, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         result = check_required(components, def, i);
@@ -1408,6 +1385,18 @@ void quern__components_add_required(const quern__components *components, const u
         }
 }
 
+bool quern__components_insert(uint16_t *set, uint32_t *count, uint32_t component_index)
+{
+    uint32_t at = *count;
+    while (at > 0 && set[at - 1] > component_index)
+        at--;
+    if (at > 0 && set[at - 1] == component_index) return false;
+    memmove(set + at + 1, set + at, (*count - at) * sizeof *set);
+    set[at] = (uint16_t)component_index;
+    ++*count;
+    return true;
+}
+
 uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count)
 {
     if (QUERN__LIKELY(!components->has_requirements)) return count;
@@ -1418,18 +1407,14 @@ uint32_t quern__components_complete(const quern__components *components, uint16_
     return quern__bitset_list(bits, SET_WORDS, set);
 }
 
-static bool requires(const quern__component *component, uint32_t component_index)
-{
-    for (uint32_t i = 0; i < component->required.count; i++)
-        if (component->required.items[i] == component_index) return true;
-    return false;
-}
-
 uint32_t quern__components_find_requiring(const quern__components *components, const uint16_t *set,
                                           uint32_t count, uint32_t component_index)
 {
-    for (uint32_t i = 0; i < count && components->has_requirements; i++)
-        if (requires(components->list.items[set[i]], component_index)) return set[i];
+    for (uint32_t i = 0; i < count && components->has_requirements; i++) {
+        const quern__component *component = components->list.items[set[i]];
+        for (uint32_t k = 0; k < component->required.count; k++)
+            if (component->required.items[k] == component_index) return set[i];
+    }
     return QUERN__NO_COMPONENT;
 }
 

@@ -430,6 +430,9 @@ static inline bool quern__components_is_managed(const quern__components *compone
 void quern__components_add_required(const quern__components *components, const uint64_t *set,
                                     uint64_t *required);
 
+/* Inserts a component into a sorted set, which has room for it. Returns false if the set contains the component. */
+bool quern__components_insert(uint16_t *set, uint32_t *count, uint32_t component_index);
+
 /* Adds to a sorted set, which has room for QUERN_MAX_COMPONENTS, all that its components require. Returns the new
  * number of components. */
 uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count);

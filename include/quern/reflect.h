@@ -220,7 +220,7 @@ QUERN_API quern_result quern_entity_to_text(const quern_world *world, quern_enti
 QUERN_API quern_result quern_entity_from_text(const quern_world *world, const char *text,
                                               quern_entity *out_entity);
 
-/** Writes a field of a value as text. type is the result of a get_info function. path is the path of the
+/** Writes a field of a value as text. type is what a function quern_*_get_info returned. path is the path of the
  * field only, without the name of the component. world is the one to which entities in the value belong.
  * Errors: INVALID_ARGUMENT (no such field), IO. */
 QUERN_API quern_result quern_value_get_text(const quern_world *world, const quern_type_info *type,

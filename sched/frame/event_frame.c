@@ -133,7 +133,7 @@ static quern__channel *find_channel(quern_context *context, quern_event event, c
 
 /* ------------------------------------------------------------------------------------------- emitting */
 
-/* Sets has_emitted. Load and store are relaxed: they pair with the load in schedule_has_events and
+/* Sets has_emitted. Load and store are relaxed: they pair with the load in sync (frame.c) and
  * the store in quern__events_end_sync. A segment's end orders them before the sync point, and a segment's
  * start after it; the flag protects no other data. */
 static void note_emitted(quern_schedule *schedule)

@@ -149,21 +149,11 @@ static void open_contexts(const parallel_call *call, quern_jobs *jobs, uint32_t 
     world->next_serial += count_views(call->query);
 }
 
-static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
-                        void *argument)
-{
-    quern_jobs_parallel_for(context, count, grain, function, argument);
-}
-
 /* Applies the recorded commands after all callbacks have returned. Relaxed: pairs with the increments in
  * callbacks, and waiting for the loop has ordered these before the load. */
 static quern_result apply_recorded(parallel_call *call, quern_jobs *jobs)
 {
-    const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
-    const quern__executor executor = {.parallel_for = run_on_jobs,
-                                      .context = jobs,
-                                      .thread_count = jobs != NULL ? jobs->thread_count : 1,
-                                      .worker_count = worker_count};
+    const quern__executor executor = quern__jobs_executor(jobs);
     const uint32_t refusal_count =
         atomic_load_explicit(&call->commands->accessor.refusal_count, memory_order_relaxed);
     quern_result result = quern__world_apply_worker_commands(

@@ -725,15 +725,10 @@ quern_result quern_schedule_get_system_query(const quern_schedule *schedule, que
     quern_result result = find_system(schedule, handle, __func__, &system);
     if (result != QUERN_OK) return result;
     QUERN__NEED(out_def);
-    const quern__query *query = &system->query;
-    *out_def = (quern_query_def){
-        .name = system->name, .whole_chunks = query->whole_chunks, .order_by = quern__order_get_def(query)};
-    for (uint32_t i = 0; i < query->term_count; i++) {
-        out_def->terms[i] = query->terms[i];
-        if (query->terms[i].by_target) out_def->terms[i].target = query->target->entity;
-        /* reactions get rows in which a component is disabled, too */
-        if (system->reaction != NULL) out_def->terms[i].enabled = QUERN_TERM_EITHER;
-    }
+    (void)quern_query_get_def(&system->query, out_def);
+    out_def->name = system->name;
+    for (uint32_t i = 0; i < system->query.term_count && system->reaction != NULL; i++)
+        out_def->terms[i].enabled = QUERN_TERM_EITHER; /* also rows in which a component is disabled */
     return QUERN_OK;
 }
 

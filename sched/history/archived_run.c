@@ -122,11 +122,6 @@ static bool is_written(const quern__subscription *subscription)
     return false;
 }
 
-static void write_old_value(void *argument, const quern__old_column *column, char *value)
-{
-    quern__write(argument, value, column->size_bytes);
-}
-
 /* Writes a subscription. Copies are sorted first: their order within a sync point depends on timing, and must not reach
  * the archive. */
 static quern_result write_subscription(quern__subscription *subscription, const quern_allocator *allocator,
@@ -169,7 +164,7 @@ static quern_result write_subscription(quern__subscription *subscription, const 
             quern__write(writer, removed->blocks.items[i] + removed->columns[column].offset_bytes,
                          (size_t)quern__removed_rows_in(removed, i) * removed->columns[column].size_bytes);
     quern__old_values_visit(&subscription->old, subscription->archetype,
-                            find_bit_column(subscription, SET_BITS), write_old_value, writer);
+                            find_bit_column(subscription, SET_BITS), quern__old_value_write, writer);
     return QUERN_OK;
 }
 

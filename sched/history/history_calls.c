@@ -94,14 +94,6 @@ void quern_history_destroy(quern_history *history)
     quern__release(&allocator, history, sizeof *history, _Alignof(quern_history));
 }
 
-/* ------------------------------------------------------------------------------------------- threads */
-
-static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
-                        void *argument)
-{
-    quern_jobs_parallel_for(context, count, grain, function, argument);
-}
-
 /* --------------------------------------------------------------------------------- saving, restoring */
 
 static void save_schedules(const quern_history *history, quern__byte_writer *writer)
@@ -193,11 +185,7 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
     quern_result result = quern__world_check_unlocked(history->core.world, function);
     if (result == QUERN_OK && enters_pool) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    const quern__executor executor = jobs != NULL ? ((quern__executor){.thread_count = jobs->thread_count,
-                                                                       .worker_count = jobs->worker_count,
-                                                                       .context = jobs,
-                                                                       .parallel_for = run_on_jobs})
-                                                  : (quern__executor){0};
+    const quern__executor executor = quern__jobs_executor(jobs);
     history->core.executor = jobs != NULL ? &executor : NULL;
     /* Lists the command recorders of the schedules. Their number may have grown since the last call. */
     history->core.caller_recorder_count = history->schedule_count;

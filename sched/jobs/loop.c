@@ -123,18 +123,6 @@ static uint32_t claim_end(const quern__loop *loop, uint64_t items)
     return size < left ? begin_of(items) + size : end_of(items);
 }
 
-/* Claims items from the worker's own slot. */
-static bool claim_own(quern__loop *loop, quern__loop_slot *own, uint64_t *out_call)
-{
-    uint64_t items = atomic_load_explicit(&own->items, memory_order_relaxed);
-    while (!is_empty(items)) {
-        uint32_t end = claim_end(loop, items);
-        *out_call = pack(begin_of(items), end);
-        if (replace(own, &items, pack(end, end_of(items)))) return true;
-    }
-    return false;
-}
-
 static bool steal_items(quern__loop *loop, quern__loop_slot *victim, uint64_t *out_items)
 {
     uint64_t items = atomic_load_explicit(&victim->items, memory_order_relaxed);
@@ -172,9 +160,17 @@ static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_
     return true;
 }
 
+/* Claims items from the worker's own slot, and steals some if it is empty. */
 static bool claim(quern__loop *loop, const quern__worker *worker, uint64_t *out_call)
 {
-    return claim_own(loop, &loop->slots[worker->index], out_call) || claim_stolen(loop, worker, out_call);
+    quern__loop_slot *own = &loop->slots[worker->index];
+    uint64_t items = atomic_load_explicit(&own->items, memory_order_relaxed);
+    while (!is_empty(items)) {
+        uint32_t end = claim_end(loop, items);
+        *out_call = pack(begin_of(items), end);
+        if (replace(own, &items, pack(end, end_of(items)))) return true;
+    }
+    return claim_stolen(loop, worker, out_call);
 }
 
 static quern__range range_of(const quern__loop *loop, uint64_t items)
@@ -647,4 +643,19 @@ quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t 
     if (function == NULL) return quern__fail_null("quern_jobs_parallel_for", "function");
     quern__range range = {.function = function, .user_data = user_data, .count = count, .grain = grain};
     return quern__jobs_parallel_for(jobs, &range, "quern_jobs_parallel_for");
+}
+
+static void run_in_pool(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                        void *argument)
+{
+    quern_jobs_parallel_for(context, count, grain, function, argument);
+}
+
+quern__executor quern__jobs_executor(quern_jobs *jobs)
+{
+    if (jobs == NULL) return (quern__executor){0};
+    return (quern__executor){.parallel_for = run_in_pool,
+                             .context = jobs,
+                             .thread_count = jobs->thread_count,
+                             .worker_count = jobs->worker_count};
 }

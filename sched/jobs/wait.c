@@ -701,20 +701,15 @@ static bool move_oldest_to_queue(quern__worker *worker)
     return true;
 }
 
-static bool take_allowed_of_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
-{
-    for (uint32_t i = 0; i <= wait->more_count; i++)
-        if (take_allowed(worker, quern__worker_awaited_scope(worker, scope_of(wait, i)), out_job))
-            return true;
-    return false;
-}
-
 /* Finds any job that may run inside this wait, also one that is hidden by jobs that may not. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    for (uint32_t count = 0; !take_allowed_of_any(worker, wait, out_job); count++)
+    for (uint32_t count = 0;; count++) {
+        for (uint32_t i = 0; i <= wait->more_count; i++)
+            if (take_allowed(worker, quern__worker_awaited_scope(worker, scope_of(wait, i)), out_job))
+                return true;
         if (count == MAX_MOVED_JOBS || !move_oldest_to_queue(worker)) return false;
-    return true;
+    }
 }
 
 /* Finds a job that the wait does not depend on, if no other worker is awake. If there are only jobs that

@@ -186,16 +186,11 @@ struct quern_replay_recorder {
 
 /* ---------------------------------------------------------------------------------------- creating */
 
-static bool is_end_of_inputs(const void *list, uint32_t i)
-{
-    return ((const quern_resource *)list)[i].bits == 0;
-}
-
 static quern_result add_inputs(quern__inputs *inputs, const quern_replay_recorder_def *def)
 {
     uint32_t count = 0;
-    quern_result result =
-        quern__list_count(def->inputs, QUERN_MAX_REPLAY_INPUTS, is_end_of_inputs, "input", NULL, &count);
+    quern_result result = quern__list_count(def->inputs, QUERN_MAX_REPLAY_INPUTS, quern__is_end_of_handles,
+                                            "input", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__resources_check(&inputs->world->resources, def->inputs[i]);
         if (result == QUERN_OK) result = inputs_add(inputs, quern__resource_index(def->inputs[i]));

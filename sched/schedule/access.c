@@ -225,17 +225,12 @@ const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t
 
 /* ---------------------------------------------------------------------------------------- declared access */
 
-static bool is_end_of_relations(const void *list, uint32_t i)
-{
-    return ((const quern_relation *)list)[i].bits == 0;
-}
-
 static quern_result add_relations(quern__access *access, const quern_world *world,
                                   const quern_system_def *def)
 {
     uint32_t count = 0;
-    quern_result result =
-        quern__list_count(def->relations, QUERN_MAX_ACCESS, is_end_of_relations, "relation", NULL, &count);
+    quern_result result = quern__list_count(def->relations, QUERN_MAX_ACCESS, quern__is_end_of_handles,
+                                            "relation", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         quern__relation *relation;
         result = quern__relation_check(&world->storage, def->relations[i], &relation);
@@ -288,11 +283,6 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
     return result;
 }
 
-static bool is_end_of_watched(const void *list, uint32_t i)
-{
-    return ((const quern_resource *)list)[i].bits == 0;
-}
-
 static quern__resource_use *find_resource(quern__access *access, uint32_t resource_index)
 {
     for (uint32_t i = 0; i < access->resource_count; i++)
@@ -304,7 +294,7 @@ static quern_result add_watched_resources(quern__access *access, const quern_wor
                                           const quern_system_def *def)
 {
     uint32_t count = 0;
-    quern_result result = quern__list_count(def->if_changed, QUERN_MAX_CHANGED, is_end_of_watched,
+    quern_result result = quern__list_count(def->if_changed, QUERN_MAX_CHANGED, quern__is_end_of_handles,
                                             "resource of if_changed", NULL, &count);
     if (result == QUERN_OK && count > 0 && def->reacts_to != 0)
         return quern__fail(

@@ -4,11 +4,6 @@
 
 /* The events that a system emits and reads (access.h). */
 
-static bool is_end_of_events(const void *list, uint32_t i)
-{
-    return ((const quern_event *)list)[i].bits == 0;
-}
-
 static quern_result fail_duplicate(const quern_system_def *def, const quern__channel *channel,
                                    const char *what)
 {
@@ -21,8 +16,8 @@ static quern_result fail_duplicate(const quern_system_def *def, const quern__cha
 static quern_result add_emits(quern__event_use *use, const quern_world *world, const quern_system_def *def)
 {
     uint32_t count = 0;
-    quern_result result =
-        quern__list_count(def->emits, QUERN_MAX_ACCESS, is_end_of_events, "emitted event", NULL, &count);
+    quern_result result = quern__list_count(def->emits, QUERN_MAX_ACCESS, quern__is_end_of_handles,
+                                            "emitted event", NULL, &count);
     if (result == QUERN_OK && !quern__array_reserve(&world->storage.allocator, &use->emits, count))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u events", count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
@@ -55,7 +50,7 @@ static quern_result add_readers(quern__event_use *use, const quern_world *world,
                                 const quern_system_def *def)
 {
     uint32_t count = 0;
-    quern_result result = quern__list_count(def->reads_events, QUERN_MAX_ACCESS, is_end_of_events,
+    quern_result result = quern__list_count(def->reads_events, QUERN_MAX_ACCESS, quern__is_end_of_handles,
                                             "read event", NULL, &count);
     if (result == QUERN_OK && !quern__array_reserve(&world->storage.allocator, &use->readers, count + 1))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u events", count);

@@ -89,7 +89,7 @@ typedef struct quern__system {
     uint32_t turn; /* the remainder by `every` of the numbers of frames in which it runs */
     /* in execution order */
     uint32_t position;    /* in the order of execution */
-    uint32_t group_first; /* position of the first system that this one may overlap (system_may_overlap) */
+    uint32_t group_first; /* position of the first system that this one may overlap */
     /* 1 + the greatest position of the systems whose commands it must see; 0: none. */
     uint32_t sync_after;
     uint32_t checked_match_count; /* matches of the query that were checked for conflicts */
@@ -115,7 +115,7 @@ typedef struct quern__system {
     /* state in the current frame */
     bool is_active; /* runs in this frame: enabled, interval reached, condition true */
     /* of a system with an interval */
-    /* Time since the last due time that a run covered; see passes_gates in frame/pass_run.c. */
+    /* Time since the last due time that a run covered; see advance_gates in frame/pass_run.c. */
     double due_seconds;
     double elapsed_seconds; /* time since the last run */
     uint64_t

@@ -300,7 +300,7 @@ if(QUERN_PYTHON)
                                                $<TARGET_FILE_DIR:swarm>)
     quern_guard_test(examples_print_lines)
   endif()
-  foreach(name check_messages test_check_messages)
+  foreach(name check_messages test_check_messages check_mentions test_check_mentions)
     add_test(NAME layering_${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.py)
   endforeach()
   add_test(NAME one_file COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_one_file.sh ${PROJECT_SOURCE_DIR}

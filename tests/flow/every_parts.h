@@ -92,7 +92,7 @@ typedef struct actor {
     uint32_t id_count;
 } actor;
 
-/* The value of a type from the words of a change, until release_value. */
+/* The value of a type from the words of a change, until every_release_value. */
 typedef union value_room {
     quern_list list;
     uint64_t words[EVERY_WORDS];

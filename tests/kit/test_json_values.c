@@ -318,19 +318,13 @@ static quern_byte_buffer text;
 
 static void open_lists(void)
 {
-    memory = failing_allocator_create();
-    const quern_allocator allocator = failing_allocator_interface(memory);
-    must(quern_lists_set_allocator(&allocator));
-    world = setup_world();
-    bag_id = bag_register(world);
+    memory = open_bag_world(&bag_id);
 }
 
 static void close_all(void)
 {
     quern_byte_buffer_release(&text);
-    close_valid_world();
-    failing_allocator_close(memory);
-    assert_at_end(quern_lists_set_allocator(NULL) == QUERN_OK);
+    close_bag_world(memory);
 }
 
 TestSuite(list_json, .init = open_lists, .fini = close_all);
@@ -338,22 +332,6 @@ TestSuite(list_json, .init = open_lists, .fini = close_all);
 static bag *bag_of(quern_entity entity)
 {
     return quern_entity_get(world, entity, bag_id);
-}
-
-static quern_entity filled_entity(void)
-{
-    quern_string name = {{{0}, 0, 0}};
-    const quern_entity entity = setup_entity(world);
-    must(quern_entity_add(world, entity, bag_id, NULL));
-    bag *it = bag_of(entity);
-    must(QUERN_LIST_PUSH(&it->items, bag_item, {.kind = 1, .count = 2}, {.kind = 3, .owner = entity}));
-    must(QUERN_LIST_PUSH(&it->scores, float, 1, 2.5f));
-    must(QUERN_LIST_PUSH(&it->friends, quern_entity, entity, {0}));
-    must(quern_string_set(&it->label, "a \"label\""));
-    must(quern_string_set(&name, "Ann"));
-    must(QUERN_LIST_PUSH(&it->names, quern_string, name));
-    quern_string_free(&name);
-    return entity;
 }
 
 Test(list_json, json_has_all_lists)
@@ -381,7 +359,7 @@ Test(list_json, json_has_all_lists)
 
 Test(list_json, json_changes_a_value_or_leaves_it)
 {
-    const quern_entity entity = filled_entity(), other = setup_entity(world);
+    const quern_entity entity = bag_create_filled(bag_id), other = setup_entity(world);
     must(quern_entity_add(world, other, bag_id, bag_of(entity)));
     static const char good[] =
         "{\"bag\": {\"items\": [{\"kind\": 8}, {\"kind\": 9, \"count\": 1}, {}], \"label\": \"json\"}}";

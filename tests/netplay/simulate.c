@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Runs games of netplay of many seeds (kit/netplay_simulation.h). Failing seeds are shrunk and printed. */
+/* Runs games of netplay of many seeds (tests/kit/netplay_simulation.h). Failing seeds are shrunk and printed. */
 #include "tests/kit/netplay_simulation.h"
 
 #include <stdio.h>

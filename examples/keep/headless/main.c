@@ -73,14 +73,6 @@ static bool parse_together(TogetherOptions *together, int option, int argc, char
     return option >= 'A' && option <= 'Z';
 }
 
-static void parse_inspect(Options *options, int argc, char **argv)
-{
-    options->inspect = true;
-    /* the port is optional */
-    if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-    if (optarg != NULL) options->inspect_port = (uint16_t)number_of("inspect", optarg, UINT16_MAX);
-}
-
 static void parse_option(Options *options, int option)
 {
     if (option == 'l') options->level = optarg;
@@ -152,9 +144,11 @@ static Options parse_options(int argc, char **argv)
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
         if (option == '?')
             refuse_option("keep", list, argv);
-        else if (option == 'k')
-            parse_inspect(&options, argc, argv);
-        else if (!parse_together(&options.together, option, argc, argv))
+        else if (option == 'k') {
+            options.inspect = true;
+            options.inspect_port =
+                (uint16_t)parse_optional_number("keep", "inspect", argc, argv, UINT16_MAX, 0);
+        } else if (!parse_together(&options.together, option, argc, argv))
             parse_option(&options, option);
     NetOptions *net = &options.together.net;
     if (net->start_count == 0) net->start_count = net->player_count;

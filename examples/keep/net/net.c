@@ -63,9 +63,8 @@ void net_parse_option(NetOptions *options, int option, int argc, char **argv)
 {
     if (option == 'H') {
         options->hosts = true;
-        /* the port is optional */
-        if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-        if (optarg != NULL) options->port = (uint16_t)number_of("host", UINT16_MAX);
+        options->port =
+            (uint16_t)parse_optional_number("keep", "host", argc, argv, UINT16_MAX, options->port);
     }
     if (option == 'J') options->join = optarg;
     if (option == 'P') options->player_count = number_of("players", PLAYERS_MAX);

@@ -44,14 +44,6 @@ static bool parse_net(Options *options, int option, int argc, char **argv)
     return option >= 'A' && option <= 'Z';
 }
 
-static void parse_inspect(Options *options, int argc, char **argv)
-{
-    options->inspect = true;
-    /* the port is optional */
-    if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
-    if (optarg != NULL) options->inspect_port = (uint16_t)number_of("inspect", optarg, UINT16_MAX);
-}
-
 static void parse_option(Options *options, int option)
 {
     switch (option) {
@@ -129,9 +121,11 @@ Options options_parse(int argc, char **argv)
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
         if (option == '?')
             refuse_option("keep", list, argv);
-        else if (option == 'k')
-            parse_inspect(&options, argc, argv);
-        else if (!parse_net(&options, option, argc, argv))
+        else if (option == 'k') {
+            options.inspect = true;
+            options.inspect_port =
+                (uint16_t)parse_optional_number("keep", "inspect", argc, argv, UINT16_MAX, 0);
+        } else if (!parse_net(&options, option, argc, argv))
             parse_option(&options, option);
     NetOptions *net = &options.net;
     if (net->start_count == 0) net->start_count = net->player_count;

@@ -321,7 +321,7 @@ Test(required, bulk_calls_add_what_is_missing)
     quern_query_destroy(query);
 }
 
-/* Of the entities of add_matching, the i-th has the components of the bits of i % SETS. */
+/* The i-th of the added entities has the components of the bits of i % SETS. */
 enum { SETS = 16, ADDED = 40 * SETS };
 
 static quern_entity added[ADDED];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/lists/bag.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +12,44 @@ const quern_component_def bag_def = {
                QUERN_FIELD(bag, label), QUERN_LIST_FIELD(bag, scores, float),
                QUERN_LIST_FIELD(bag, names, quern_string), QUERN_LIST_FIELD(bag, friends, quern_entity)}};
 
-quern_component bag_register(quern_world *world)
+quern_component bag_register(quern_world *in_world)
 {
     quern_component component = {0};
-    must(quern_component_register(world, &bag_def, &component));
+    must(quern_component_register(in_world, &bag_def, &component));
     return component;
+}
+
+failing_allocator *open_bag_world(quern_component *out_bag)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    must(quern_lists_set_allocator(&allocator));
+    world = setup_world();
+    *out_bag = bag_register(world);
+    return memory;
+}
+
+void close_bag_world(failing_allocator *memory)
+{
+    close_valid_world();
+    failing_allocator_close(memory);
+    assert_at_end(quern_lists_set_allocator(NULL) == QUERN_OK);
+}
+
+quern_entity bag_create_filled(quern_component bag_id)
+{
+    quern_string name = {{{0}, 0, 0}};
+    const quern_entity entity = setup_entity(world);
+    must(quern_entity_add(world, entity, bag_id, NULL));
+    bag *it = quern_entity_get(world, entity, bag_id);
+    must(QUERN_LIST_PUSH(&it->items, bag_item, {.kind = 1, .count = 2}, {.kind = 3, .owner = entity}));
+    must(QUERN_LIST_PUSH(&it->scores, float, 1, 2.5f));
+    must(QUERN_LIST_PUSH(&it->friends, quern_entity, entity, {0}));
+    must(quern_string_set(&it->label, "a \"label\""));
+    must(quern_string_set(&name, "Ann"));
+    must(QUERN_LIST_PUSH(&it->names, quern_string, name));
+    quern_string_free(&name);
+    return entity;
 }
 
 static bag_item draw_item(random_source *random, const quern_entity *entities, uint32_t entity_count)

@@ -5,6 +5,7 @@
 
 /* A component with lists of every kind, and a naive model of it with arrays of fixed size. */
 
+#include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
@@ -37,7 +38,14 @@ typedef struct bag_model {
 
 extern const quern_component_def bag_def;
 
-quern_component bag_register(quern_world *world);
+quern_component bag_register(quern_world *in_world);
+
+/* Creates the world of the fixture, with the bag. The allocator of lists fails on request; close_bag_world closes it. */
+failing_allocator *open_bag_world(quern_component *out_bag);
+void close_bag_world(failing_allocator *memory);
+
+/* Creates an entity with a bag of one or two elements in each list. */
+quern_entity bag_create_filled(quern_component bag_id);
 
 /* Changes a bag and its model at random. Handles in lists are of `entities`. A call that fails for lack of memory changes
  * neither; returns the number of such calls. */

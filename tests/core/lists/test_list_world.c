@@ -14,18 +14,12 @@ static quern_component bag_id;
 
 static void open_world(void)
 {
-    memory = failing_allocator_create();
-    const quern_allocator allocator = failing_allocator_interface(memory);
-    must(quern_lists_set_allocator(&allocator));
-    world = setup_world();
-    bag_id = bag_register(world);
+    memory = open_bag_world(&bag_id);
 }
 
 static void close_all(void)
 {
-    close_valid_world();
-    failing_allocator_close(memory);
-    assert_at_end(quern_lists_set_allocator(NULL) == QUERN_OK);
+    close_bag_world(memory);
 }
 
 TestSuite(list_world, .init = open_world, .fini = close_all);
@@ -478,22 +472,6 @@ Test(list_world, a_new_definition_keeps_lists)
 
 TestSuite(list_text, .init = open_world, .fini = close_all);
 
-static quern_entity filled_entity(void)
-{
-    quern_string name = {{{0}, 0, 0}};
-    const quern_entity entity = setup_entity(world);
-    must(quern_entity_add(world, entity, bag_id, NULL));
-    bag *it = bag_of(entity);
-    must(QUERN_LIST_PUSH(&it->items, bag_item, {.kind = 1, .count = 2}, {.kind = 3, .owner = entity}));
-    must(QUERN_LIST_PUSH(&it->scores, float, 1, 2.5f));
-    must(QUERN_LIST_PUSH(&it->friends, quern_entity, entity, {0}));
-    must(quern_string_set(&it->label, "a \"label\""));
-    must(quern_string_set(&name, "Ann"));
-    must(QUERN_LIST_PUSH(&it->names, quern_string, name));
-    quern_string_free(&name);
-    return entity;
-}
-
 static const char *text_of(quern_entity entity, const char *path)
 {
     static char written[256];
@@ -506,7 +484,7 @@ static const char *text_of(quern_entity entity, const char *path)
 
 Test(list_text, lists_are_read_by_path)
 {
-    const quern_entity entity = filled_entity();
+    const quern_entity entity = bag_create_filled(bag_id);
     assert_text(entity, "bag.label", "a \"label\"");
     assert_text(entity, "bag.scores", "[1, 2.5]");
     assert_text(entity, "bag.scores[1]", "2.5");
@@ -521,7 +499,7 @@ Test(list_text, lists_are_read_by_path)
 
 Test(list_text, lists_are_set_by_path)
 {
-    const quern_entity entity = filled_entity();
+    const quern_entity entity = bag_create_filled(bag_id);
     must(quern_entity_set_text(world, entity, "bag.label", "new"));
     must(quern_entity_set_text(world, entity, "bag.items[1].count", "77"));
     must(quern_entity_set_text(world, entity, "bag.names[0]", "Bob"));
@@ -540,7 +518,7 @@ Test(list_text, lists_are_set_by_path)
 
 Test(list_text, setting_an_element_changes_no_copy)
 {
-    const quern_entity entity = filled_entity(), other = setup_entity(world);
+    const quern_entity entity = bag_create_filled(bag_id), other = setup_entity(world);
     must(quern_entity_add(world, other, bag_id, bag_of(entity)));
     must(quern_entity_set_text(world, entity, "bag.items[1].count", "77"));
     cr_assert_eq(bag_of(other)->items.items[1].count, 0u);
@@ -548,7 +526,7 @@ Test(list_text, setting_an_element_changes_no_copy)
 
 Test(list_text, wrong_paths_and_texts_are_refused)
 {
-    const quern_entity entity = filled_entity();
+    const quern_entity entity = bag_create_filled(bag_id);
     static const char *const wrong[][2] = {{"bag.items[2].count", "1"},
                                            {"bag.items[0]", "1"},
                                            {"bag.items[0].cuont", "1"},
@@ -579,7 +557,7 @@ Test(list_text, elements_of_a_list_that_is_read_only_cannot_be_set)
     for (uint32_t i = 0; i < 6; i++)
         def.fields[i].is_read_only = true;
     must(quern_component_register(world, &def, &id));
-    const quern_entity entity = filled_entity();
+    const quern_entity entity = bag_create_filled(bag_id);
     must(quern_entity_add(world, entity, id, bag_of(entity)));
     static const char *const paths[] = {"shown.items[1].count", "shown.scores[0]", "shown.scores",
                                         "shown.names[0]",       "shown.label",     "shown.friends[0]"};
@@ -593,7 +571,7 @@ Test(list_text, elements_of_a_list_that_is_read_only_cannot_be_set)
 
 Test(list_text, without_memory_nothing_is_set)
 {
-    const quern_entity entity = filled_entity(), other = setup_entity(world);
+    const quern_entity entity = bag_create_filled(bag_id), other = setup_entity(world);
     must(quern_entity_add(world, other, bag_id, bag_of(entity)));
     failing_allocator_fail_from(memory, 1);
     must_refuse(OUT_OF_MEMORY, world, quern_entity_set_text(world, entity, "bag.scores[0]", "1"));
@@ -605,7 +583,8 @@ Test(list_text, without_memory_nothing_is_set)
 Test(list_text, instances_of_a_prefab_have_lists_of_their_own)
 {
     const quern_relation parent = quern_world_parent(world);
-    const quern_entity root = filled_entity(), part = setup_entity(world), outside = setup_entity(world);
+    const quern_entity root = bag_create_filled(bag_id), part = setup_entity(world),
+                       outside = setup_entity(world);
     must(quern_entity_relate(world, part, parent, root));
     must(quern_entity_add(world, part, bag_id, NULL));
     quern_list_clear(&bag_of(root)->friends.list);

@@ -328,15 +328,14 @@ Test(edges, trimmed_memory_is_that_of_the_remaining_edges)
 Test(edges, changed_groups_are_touched)
 {
     add(1, HUB);
-    cr_assert(quern__edges_start_touching(&edges, &allocator));
-    for (uint32_t i = 0; i < edges.touched.count; i++)
-        edges.touched.items[i] = 0;
+    cr_assert(quern__marks_extend(&edges.touched, &allocator, edges.pages.count));
+    quern__marks_fill(&edges.touched, 0);
     add(64, HUB);
     cr_assert_eq(edges.touched.items[0], 2u);
     cr_assert_eq(edges.touched.items[HUB / 4096], UINT64_C(1) << HUB / 64 % 64);
     edges.touched.items[0] = 0;
     quern__edges_remove(&edges, 1, HUB);
     cr_assert_eq(edges.touched.items[0], 1u);
-    quern__edges_stop_touching(&edges, &allocator);
+    quern__marks_release(&edges.touched, &allocator);
     quern__edges_clear(&edges, &allocator, 1);
 }

@@ -481,10 +481,10 @@ Test(link_log, level_changes_mark_link_groups_as_touched)
     must(quern__relate(storage, relations[0], quern__entity_of_slot(storage, child),
                        quern__entity_of_slot(storage, slots[1])));
     save_state();
-    cr_assert(quern__links_start_touching(hierarchy, &storage->allocator));
+    cr_assert(quern__marks_extend(&hierarchy->touched, &storage->allocator, hierarchy->pages.count));
     hierarchy->touched.items[0] = 0;
     cr_assert_eq(quern__link_log_set_target(storage, relations[0], slots[1], slots[2], NULL), QUERN_OK);
     cr_assert_neq(hierarchy->touched.items[0] >> (child >> QUERN__LINK_GROUP_LOG2) & 1, 0u);
-    quern__links_stop_touching(hierarchy, &storage->allocator);
+    quern__marks_release(&hierarchy->touched, &storage->allocator);
     take_back();
 }

@@ -1,8 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Loading versions: their libraries, and what their load functions register (live_load.h). */
-#include "kit/live_load.h"
+/* The versions of modules: how they are loaded, what they register, and how a batch of them takes over.
+ *
+ * A *version* is one loaded copy of a module's file, with the types and systems that its load function has registered. A
+ * reload is a *batch* of versions that are loaded beside the running ones:
+ *
+ *   1. The load functions run. A system takes the place of the one with its name at once; a new definition of a type is
+ *      only noted. No frame runs meanwhile, so code and values of different layouts do not meet.
+ *   2. The systems that no new version has are removed, and the schedule is compiled.
+ *   3. The types are redefined, all of them or none.
+ *   4. The old versions are released.
+ *
+ * A failure takes back what was done. The types come last because the values of a type that is converted there and back may
+ * have lost fields.
+ *
+ * The file is copied before it is loaded: the system returns the library that it has if a path is loaded again, and a
+ * linker that overwrites a loaded file changes running code.
+ *
+ * A library is unloaded when nothing refers to it: neither a running version, nor a type whose hooks are in it. */
+#include "kit/live_batch.h"
 
+#include <quern/redefine.h>
 #include <quern/shorthand.h>
 
 #include <stdarg.h>
@@ -71,7 +89,8 @@ void quern__live_free_library(const quern_live *live, live_library *library)
     quern__live_release(live, library, sizeof *library);
 }
 
-void quern__live_leave_library(const quern_live *live, live_library *library)
+/* Ends one use of a library, and unloads it after the last one. */
+static void leave_library(const quern_live *live, live_library *library)
 {
     if (library == NULL || --library->user_count > 0) return;
     if (library->handle != NULL && !quern__live_close_library(library->handle, library->path))
@@ -232,7 +251,16 @@ static quern_result register_type(const quern_live *live, quern_type_kind kind, 
     return result;
 }
 
-live_layout quern__live_layout_of(quern_type_kind kind, const live_definition *def)
+/* The members that all definitions have, as pointers. */
+typedef struct live_layout {
+    const char *name;
+    uint32_t size_bytes, alignment_bytes;
+    const quern_field *fields;
+    const quern_hooks *hooks;
+    uint64_t type_id;
+} live_layout;
+
+static live_layout layout_of(quern_type_kind kind, const live_definition *def)
 {
 #define LAYOUT(member)                                                                             \
     (live_layout)                                                                                  \
@@ -245,9 +273,9 @@ live_layout quern__live_layout_of(quern_type_kind kind, const live_definition *d
 #undef LAYOUT
 }
 
-bool quern__live_has_hooks(quern_type_kind kind, const live_definition *def)
+static bool has_hooks(quern_type_kind kind, const live_definition *def)
 {
-    const quern_hooks *const hooks = quern__live_layout_of(kind, def).hooks;
+    const quern_hooks *const hooks = layout_of(kind, def).hooks;
     if (hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL)
         return true;
     const quern_entity_hooks *const calls = &def->component.entity_hooks;
@@ -302,9 +330,10 @@ static bool elements_agree(const quern_element *left, const quern_element *right
     return agree;
 }
 
-bool quern__live_definitions_agree(quern_type_kind kind, const live_definition *a, const live_definition *b)
+/* Returns whether two modules can use values by both definitions. */
+static bool definitions_agree(quern_type_kind kind, const live_definition *a, const live_definition *b)
 {
-    const live_layout first = quern__live_layout_of(kind, a), second = quern__live_layout_of(kind, b);
+    const live_layout first = layout_of(kind, a), second = layout_of(kind, b);
     if (first.size_bytes != second.size_bytes || first.alignment_bytes != second.alignment_bytes ||
         first.type_id != second.type_id)
         return false;
@@ -327,33 +356,34 @@ static live_known *find_known(const quern_live *live, quern_type_kind kind, uint
     return NULL;
 }
 
-live_type *quern__live_find_type(const live_version *version, const live_known *known)
+static live_type *find_type(const live_version *version, const live_known *known)
 {
     LIVE_FOR_EACH(live_type, type, version->types)
     if (type->known == known) return type;
     return NULL;
 }
 
-const live_definition *quern__live_registered(const live_version *version, const live_known *known)
+/* Returns the definition by which a version has registered a type, or NULL. */
+static const live_definition *registered(const live_version *version, const live_known *known)
 {
-    const live_type *const type = quern__live_find_type(version, known);
+    const live_type *const type = find_type(version, known);
     return type != NULL && !type->is_used_only ? type->def : NULL;
 }
 
-live_change *quern__live_find_change(const quern_live *live, const live_known *known)
+static live_change *find_change(const quern_live *live, const live_known *known)
 {
     LIVE_FOR_EACH(live_change, change, live->changes)
     if (change->known == known) return change;
     return NULL;
 }
 
-bool quern__live_is_changing(const live_version *version)
+/* Returns whether the module of a version is being reloaded. */
+static bool is_changing(const live_version *version)
 {
     return version->module->next != NULL;
 }
 
-quern_result quern__live_refuse_definition(const live_known *known, const live_version *by,
-                                           const char *remedy)
+static quern_result refuse_definition(const live_known *known, const live_version *by, const char *remedy)
 {
     return quern_error_set(QUERN_ERROR_LAYOUT_MISMATCH, "%s '%s' has another definition in module '%s': %s",
                            quern__live_kind_names[known->kind], known->name, by->module->name, remedy);
@@ -363,17 +393,15 @@ quern_result quern__live_refuse_definition(const live_known *known, const live_v
 static quern_result plan_change(quern_live *live, live_known *known, live_version *version,
                                 const live_definition *def)
 {
-    const live_change *const planned = quern__live_find_change(live, known);
+    const live_change *const planned = find_change(live, known);
     if (planned != NULL) {
-        if (quern__live_definitions_agree(known->kind, planned->def, def)) return QUERN_OK;
-        return quern__live_refuse_definition(known, planned->by, "compile both from one definition");
+        if (definitions_agree(known->kind, planned->def, def)) return QUERN_OK;
+        return refuse_definition(known, planned->by, "compile both from one definition");
     }
     live_version *const owner = known->owner;
-    if (owner != NULL && (!quern__live_is_changing(owner) || owner == owner->module->next)) {
-        if (quern__live_definitions_agree(known->kind, quern__live_registered(owner, known), def))
-            return QUERN_OK;
-        return quern__live_refuse_definition(known, owner,
-                                             "change both modules, so that they are reloaded together");
+    if (owner != NULL && (!is_changing(owner) || owner == owner->module->next)) {
+        if (definitions_agree(known->kind, registered(owner, known), def)) return QUERN_OK;
+        return refuse_definition(known, owner, "change both modules, so that they are reloaded together");
     }
     live_change *const change = quern__live_append(live, &live->changes, sizeof *change);
     if (change == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
@@ -396,7 +424,7 @@ static quern_result note_type(quern_live *live, live_version *version, live_know
 /* Removes the entry of a type that a version has only used so far. */
 static void forget_use(const quern_live *live, live_version *version, const live_known *known)
 {
-    live_type *const type = quern__live_find_type(version, known);
+    live_type *const type = find_type(version, known);
     if (type == NULL) return;
     quern__live_release(live, type->def, sizeof *type->def);
     *type = LIVE_ITEM(version->types, live_type, --version->types.count);
@@ -420,8 +448,8 @@ static quern_result register_new(quern_live *live, live_version *version, quern_
                    : quern_error_set(result, "no memory to note a %s", quern__live_kind_names[kind]);
     }
     *known = (live_known){.kind = kind, .bits = *out_bits, .owner = version};
-    (void)snprintf(known->name, sizeof known->name, "%s", quern__live_layout_of(kind, def).name);
-    if (quern__live_has_hooks(kind, def)) {
+    (void)snprintf(known->name, sizeof known->name, "%s", layout_of(kind, def).name);
+    if (has_hooks(kind, def)) {
         known->code = version->library;
         known->code->user_count++;
     }
@@ -430,8 +458,9 @@ static quern_result register_new(quern_live *live, live_version *version, quern_
     return QUERN_OK;
 }
 
-quern_result quern__live_on_register(void *user_data, quern_type_kind kind, const void *given,
-                                     uint32_t *out_bits)
+/* quern_loader: registers a type, or plans its new definition. */
+static quern_result on_register(void *user_data, quern_type_kind kind, const void *given,
+                                uint32_t *out_bits)
 {
     static const size_t def_bytes[] = {sizeof(quern_component_def), sizeof(quern_resource_def),
                                        sizeof(quern_event_def)};
@@ -444,10 +473,10 @@ quern_result quern__live_on_register(void *user_data, quern_type_kind kind, cons
     *def = (live_definition){.component = {.name = NULL}};
     memcpy(def, given, def_bytes[kind]);
     own_elements(kind, def);
-    const char *const name = quern__live_layout_of(kind, def).name;
+    const char *const name = layout_of(kind, def).name;
     const uint32_t bits = name != NULL ? find_bits(live, kind, name) : 0;
     live_known *const known = bits != 0 ? find_known(live, kind, bits) : NULL;
-    const live_definition *const before = known != NULL ? quern__live_registered(version, known) : NULL;
+    const live_definition *const before = known != NULL ? registered(version, known) : NULL;
     bool is_kept = false;
     quern_result result = QUERN_OK;
     *out_bits = bits;
@@ -465,9 +494,8 @@ quern_result quern__live_on_register(void *user_data, quern_type_kind kind, cons
         forget_use(live, version, known);
         result = note_type(live, version, known, def);
         is_kept = result == QUERN_OK;
-    } else if (!quern__live_definitions_agree(kind, before, def)) {
-        result =
-            quern__live_refuse_definition(known, version, "the module registers it twice, in two ways");
+    } else if (!definitions_agree(kind, before, def)) {
+        result = refuse_definition(known, version, "the module registers it twice, in two ways");
     }
     quern_world_set_loader(live->world, &live->loader);
     if (!is_kept) quern__live_release(live, def, sizeof *def);
@@ -501,19 +529,20 @@ static void complete_definition(quern_type_kind kind, const quern_component_def 
 #undef COPY
 }
 
-quern_result quern__live_on_use(void *user_data, quern_type_kind kind, uint32_t bits,
-                                const quern_component_def *type, bool has_fields)
+/* quern_loader: plans the new definition of a type that the load function uses by its C or C++ type. */
+static quern_result on_use(void *user_data, quern_type_kind kind, uint32_t bits,
+                           const quern_component_def *type, bool has_fields)
 {
     quern_live *const live = user_data;
     live_version *const version = live->loading;
     live_known *const known = find_known(live, kind, bits);
-    const live_definition *const before = known != NULL ? quern__live_registered(version, known) : NULL;
+    const live_definition *const before = known != NULL ? registered(version, known) : NULL;
     if (before != NULL) { /* registered by this load function: only the sizes can differ */
-        const live_layout layout = quern__live_layout_of(kind, before);
+        const live_layout layout = layout_of(kind, before);
         if (layout.size_bytes == type->size_bytes &&
             (!has_fields || layout.type_id == 0 || layout.type_id == type->type_id))
             return QUERN_OK;
-        return quern__live_refuse_definition(known, version, "the module has two types of this name");
+        return refuse_definition(known, version, "the module has two types of this name");
     }
     if (known == NULL) { /* the program's type */
         quern_world_set_loader(live->world, NULL);
@@ -533,14 +562,13 @@ quern_result quern__live_on_use(void *user_data, quern_type_kind kind, uint32_t 
         quern_world_set_loader(live->world, &live->loader);
         return result;
     }
-    const live_change *const planned = quern__live_find_change(live, known);
-    const live_definition *const other = planned != NULL ? planned->def
-                                         : known->owner != NULL
-                                             ? quern__live_registered(known->owner, known)
-                                             : NULL;
+    const live_change *const planned = find_change(live, known);
+    const live_definition *const other = planned != NULL        ? planned->def
+                                         : known->owner != NULL ? registered(known->owner, known)
+                                                                : NULL;
     uint32_t size_bytes = 0;
     if (other != NULL)
-        size_bytes = quern__live_layout_of(kind, other).size_bytes;
+        size_bytes = layout_of(kind, other).size_bytes;
     else
         (void)quern_component_get_size(live->world, (quern_component){bits},
                                        &size_bytes); /* only they are used by size */
@@ -550,7 +578,7 @@ quern_result quern__live_on_use(void *user_data, quern_type_kind kind, uint32_t 
             "component '%s' has %u bytes, and the C type has %u: register it in the load function, "
             "with its fields (QUERN_REGISTER)",
             type->name, size_bytes, type->size_bytes);
-    if (!has_fields && quern__live_find_type(version, known) != NULL) return QUERN_OK;
+    if (!has_fields && find_type(version, known) != NULL) return QUERN_OK;
     live_definition *const def = quern__live_allocate(live, sizeof *def);
     live_type *const used =
         def != NULL && !has_fields ? quern__live_append(live, &version->types, sizeof *used) : NULL;
@@ -580,7 +608,8 @@ static live_system *find_system(const live_version *version, const char *name)
     return NULL;
 }
 
-live_system *quern__live_find_running(const quern_live *live, const char *name)
+/* Returns the system of a name in a running module that is being reloaded, or NULL. */
+static live_system *find_running(const quern_live *live, const char *name)
 {
     live_system *found = NULL;
     LIVE_FOR_EACH(live_module *, module, live->modules)
@@ -593,20 +622,23 @@ bool quern__live_is_present(const quern_live *live, const live_system *system)
     return quern_schedule_find_system(live->schedule, system->def->name).bits == system->handle.bits;
 }
 
-bool quern__live_was_replaced(const quern_live *live, const live_system *system)
+/* Returns whether the batch has put another system in the place of this one. */
+static bool was_replaced(const quern_live *live, const live_system *system)
 {
     LIVE_FOR_EACH(const live_step, step, live->steps)
     if (step->replaced == system->def) return true;
     return false;
 }
 
-live_step *quern__live_add_step(quern_live *live)
+static live_step *add_step(quern_live *live)
 {
     return quern__live_append(live, &live->steps, sizeof(live_step));
 }
 
-quern_result quern__live_on_add_system(void *user_data, quern_schedule *schedule,
-                                       const quern_system_def *def, quern_system *out_system)
+/* quern_loader: adds a system, or replaces the one of that name. A new system stands behind the one that the load function
+ * has added before. */
+static quern_result on_add_system(void *user_data, quern_schedule *schedule, const quern_system_def *def,
+                                  quern_system *out_system)
 {
     quern_live *const live = user_data;
     live_version *const version = live->loading;
@@ -614,9 +646,8 @@ quern_result quern__live_on_add_system(void *user_data, quern_schedule *schedule
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "the load function adds a system to another schedule: use module->schedule");
     const char *const name = def->name != NULL ? def->name : "";
-    live_system *old = find_system(version, name) == NULL ? quern__live_find_running(live, name) : NULL;
-    if (old != NULL && (quern__live_was_replaced(live, old) || !quern__live_is_present(live, old)))
-        old = NULL;
+    live_system *old = find_system(version, name) == NULL ? find_running(live, name) : NULL;
+    if (old != NULL && (was_replaced(live, old) || !quern__live_is_present(live, old))) old = NULL;
     const quern_system previous =
         version->systems.count > 0
             ? LIVE_ITEM(version->systems, live_system, version->systems.count - 1).handle
@@ -624,7 +655,7 @@ quern_result quern__live_on_add_system(void *user_data, quern_schedule *schedule
     quern_system_def *const copy = quern__live_allocate(live, sizeof *copy);
     live_system *const system =
         copy != NULL ? quern__live_append(live, &version->systems, sizeof *system) : NULL;
-    live_step *const step = system != NULL ? quern__live_add_step(live) : NULL;
+    live_step *const step = system != NULL ? add_step(live) : NULL;
     if (step == NULL) {
         if (system != NULL) version->systems.count--;
         quern__live_release(live, copy, sizeof *copy);
@@ -684,6 +715,11 @@ static quern_result own_object(quern_live_module *module, void *object,
 
 static const quern__live_calls calls = {own_object};
 
+void quern__live_init_loader(quern_live *live)
+{
+    live->loader = (quern_loader){on_register, on_use, on_add_system, live};
+}
+
 /* ------------------------------------------------------------------------------------------- versions */
 
 void quern__live_release_version(quern_live *live, live_version *version)
@@ -701,11 +737,12 @@ void quern__live_release_version(quern_live *live, live_version *version)
     quern__live_release_array(live, &version->objects, sizeof(live_object));
     quern__live_release_array(live, &version->types, sizeof(live_type));
     quern__live_release_array(live, &version->systems, sizeof(live_system));
-    quern__live_leave_library(live, version->library);
+    leave_library(live, version->library);
     quern__live_release(live, version, sizeof *version);
 }
 
-quern_result quern__live_load_version(quern_live *live, live_module *module, const char *from)
+/* Loads the next version of a module from a file, and lets it list its types and systems. */
+static quern_result load_version(quern_live *live, live_module *module, const char *from)
 {
     const uint64_t begin_ns = quern_clock_ns();
     live_version *const version = module->next;
@@ -742,4 +779,379 @@ quern_result quern__live_load_version(quern_live *live, live_module *module, con
         return quern_error_set(result, "its load function returned %s: it set no message",
                                quern_result_string(result));
     return result;
+}
+
+/* Puts the name of a call and its subject before the error message. */
+static quern_result in_module(quern_result result, const char *call, const char *name)
+{
+    char detail[LIVE_ERROR_BYTES];
+    (void)snprintf(detail, sizeof detail, "%s", quern_error_message());
+    return quern_error_set(result, "%s: module '%s': %s", call, name, detail);
+}
+
+/* ------------------------------------------------------------------------------------ types of a batch */
+
+/* Completes the changes that the new versions have planned. A type that its module does not register any more gets the
+ * definition of another module that does. */
+static quern_result complete_changes(quern_live *live)
+{
+    LIVE_FOR_EACH(live_known *, place, live->known)
+    {
+        live_known *const known = *place;
+        const live_change *change = find_change(live, known);
+        const bool is_dropped = change == NULL && known->owner != NULL && is_changing(known->owner) &&
+                                known->owner != known->owner->module->next;
+        if (change == NULL && !is_dropped) continue;
+        LIVE_FOR_EACH(live_module *, module, live->modules)
+        {
+            live_version *const running = (*module)->running;
+            if (running == NULL || is_changing(running)) continue;
+            const live_type *const type = find_type(running, known);
+            if (type == NULL) continue;
+            const bool agrees =
+                change != NULL &&
+                (type->is_used_only ? layout_of(known->kind, change->def).size_bytes ==
+                                          layout_of(known->kind, type->def).size_bytes
+                                    : definitions_agree(known->kind, change->def, type->def));
+            if (change == NULL && !type->is_used_only) {
+                live_change *const added = quern__live_append(live, &live->changes, sizeof *added);
+                if (added == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+                *added = (live_change){known, running, type->def};
+                change = added;
+            } else if (change != NULL && !agrees) {
+                return refuse_definition(known, running,
+                                         "change both modules, so that they are reloaded together");
+            }
+        }
+    }
+    return QUERN_OK;
+}
+
+/* Adds a formatted text to the report of a module, as far as there is room. */
+static void report(live_module *module, const char *format, ...) QUERN__FORMAT(2, 3);
+static void report(live_module *module, const char *format, ...)
+{
+    const size_t length = strlen(module->report);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(module->report + length, sizeof module->report - length, format, arguments);
+    va_end(arguments);
+}
+
+/* Notes what the redefinition of a type has changed. */
+static void note_change(const live_change *change, const quern_redefine_report *changed)
+{
+    live_module *const module = change->by->module;
+    if (module->next == NULL)
+        return; /* not reloaded: its definition was needed for a type that others left */
+    if (!changed->is_converted) {
+        module->pending.renewed_count++;
+        return;
+    }
+    module->pending.converted_count++;
+    report(module, "%s '%s': %llu values converted, %u fields added, %u dropped",
+           quern__live_kind_names[change->known->kind], change->known->name,
+           (unsigned long long)changed->value_count, changed->added_field_count,
+           changed->dropped_field_count);
+    for (uint32_t i = 0; i < changed->dropped_field_count && i < QUERN_MAX_DROPPED_FIELDS; i++)
+        report(module, "%s%s", i == 0 ? ": " : ", ", changed->dropped_fields[i]);
+    if (changed->shortened_count > 0)
+        report(module, "; %llu texts shortened", (unsigned long long)changed->shortened_count);
+    if (changed->dropped_frame_count > 0)
+        report(module, "; %u frames of the history dropped", changed->dropped_frame_count);
+    report(module, "\n");
+}
+
+static quern_result redefine_type(const quern_live *live, const live_known *known,
+                                  const live_definition *def, const quern_redefine_def *how,
+                                  quern_redefine_report *out_report)
+{
+    if (known->kind == QUERN_TYPE_COMPONENT)
+        return quern_component_redefine(live->world, (quern_component){known->bits}, &def->component, how,
+                                        out_report);
+    if (known->kind == QUERN_TYPE_RESOURCE)
+        return quern_resource_redefine(live->world, (quern_resource){known->bits}, &def->resource, how,
+                                       out_report);
+    return quern_event_redefine(live->world, (quern_event){known->bits}, &def->event, how, out_report);
+}
+
+/* ---------------------------------------------------------------------------------- systems of a batch */
+
+/* Disables a running system, whose code or whose types are those of a version that was refused. */
+static void stop_system(quern_live *live, live_system *system)
+{
+    if (system->is_stopped || !quern__live_is_present(live, system)) return;
+    system->is_stopped = quern_schedule_is_system_enabled(live->schedule, system->handle);
+    (void)quern_schedule_set_system_enabled(live->schedule, system->handle, false);
+}
+
+/* Takes back the changes of the schedule, and keeps the error message. Returns whether all were taken back. */
+static bool undo_systems(quern_live *live, quern_result result_before)
+{
+    char error[LIVE_ERROR_BYTES];
+    bool is_undone = true;
+    (void)snprintf(error, sizeof error, "%s", quern_error_message());
+    while (live->steps.count > 0) {
+        const live_step *const step = &LIVE_ITEM(live->steps, live_step, --live->steps.count);
+        quern_result result;
+        if (step->replaced == NULL) {
+            result = quern_schedule_remove_system(live->schedule, step->system);
+        } else if (step->system.bits != 0) {
+            result = quern_schedule_replace_system(live->schedule, step->system, step->replaced);
+        } else {
+            live_system *const system = find_running(live, step->replaced->name);
+            const quern_system before = system->handle;
+            result = quern_schedule_add_system(live->schedule, step->replaced, &system->handle);
+            if (result == QUERN_OK)
+                result = quern_schedule_move_system(live->schedule, system->handle, step->previous);
+            if (result == QUERN_OK && step->was_disabled)
+                result = quern_schedule_set_system_enabled(live->schedule, system->handle, false);
+            /* steps before this one may name the system by its old handle */
+            LIVE_FOR_EACH(live_step, other, live->steps)
+            if (other->previous.bits == before.bits) other->previous = system->handle;
+        }
+        if (result == QUERN_OK) continue;
+        is_undone = false;
+        quern__live_say(
+            live, QUERN_LOG_ERROR,
+            "quern_live: the system '%s' could not be brought back, and does not run until its module is "
+            "reloaded: %s",
+            step->replaced != NULL ? step->replaced->name : "", quern_error_message());
+        /* The code of the refused version would find the old layouts. */
+        if (step->replaced != NULL && step->system.bits != 0)
+            stop_system(live, find_running(live, step->replaced->name));
+    }
+    (void)quern_error_set(result_before, "%s", error);
+    return is_undone;
+}
+
+/* Removes the systems of the old versions that no new version has. */
+static quern_result remove_systems(quern_live *live, live_module *module)
+{
+    if (module->running == NULL) return QUERN_OK;
+    LIVE_FOR_EACH(live_system, system, module->running->systems)
+    {
+        if (was_replaced(live, system) || !quern__live_is_present(live, system)) continue;
+        live_step *const step = add_step(live);
+        if (step == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+        *step =
+            (live_step){.replaced = system->def,
+                        .was_disabled = !quern_schedule_is_system_enabled(live->schedule, system->handle),
+                        .previous = quern_schedule_previous_system(live->schedule, system->handle)};
+        const quern_result result = quern_schedule_remove_system(live->schedule, system->handle);
+        if (result != QUERN_OK) {
+            live->steps.count--;
+            return result;
+        }
+        module->pending.removed_count++;
+    }
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- batches */
+
+/* Notes that a type has the definition of the version that a change names. */
+static void adopt_change(quern_live *live, const live_change *change)
+{
+    live_library *const before = change->known->code;
+    change->known->owner = change->by;
+    change->known->code = has_hooks(change->known->kind, change->def) ? change->by->library : NULL;
+    if (change->known->code != NULL) change->known->code->user_count++;
+    leave_library(live, before);
+}
+
+/* Gives the types that were redefined first their old definitions again. Only a lack of memory leads here. A type for which
+ * this fails, too, keeps its new definition: then the version is not released, and the systems of the old one stop. */
+static void undo_changes(quern_live *live, uint32_t count)
+{
+    char error[LIVE_ERROR_BYTES];
+    (void)snprintf(error, sizeof error, "%s", quern_error_message());
+    for (uint32_t i = count; i-- > 0;) {
+        const live_change *const change = &LIVE_ITEM(live->changes, live_change, i);
+        const live_version *const owner = change->known->owner;
+        const live_definition *const before = owner != NULL ? registered(owner, change->known) : NULL;
+        quern_redefine_report changed;
+        if (before == NULL || redefine_type(live, change->known, before, NULL, &changed) != QUERN_OK) {
+            quern__live_say(
+                live, QUERN_LOG_ERROR,
+                "quern_live: the %s '%s' could not get its old definition again: the systems of the "
+                "modules do not run "
+                "until they are reloaded",
+                quern__live_kind_names[change->known->kind], change->known->name);
+            adopt_change(live, change);
+            live->has_stuck_types = true;
+        } else if (changed.added_field_count > 0) {
+            quern__live_say(
+                live, QUERN_LOG_ERROR,
+                "quern_live: the values of the %s '%s' were converted there and back: %u fields are zero "
+                "now",
+                quern__live_kind_names[change->known->kind], change->known->name,
+                changed.added_field_count);
+        }
+    }
+    (void)quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s", error);
+}
+
+/* Redefines the types as planned, all or none: all of them are checked before the first one is changed. */
+static quern_result redefine(quern_live *live)
+{
+    static const quern_redefine_def checks = {.only_checks = true};
+    quern_redefine_report changed;
+    /* Values of waiting commands cannot be converted. The next frame would apply them first, with the same result. */
+    const quern_result flushed = live->changes.count > 0 ? quern_world_flush(live->world) : QUERN_OK;
+    if (flushed != QUERN_OK) return flushed;
+    LIVE_FOR_EACH(const live_change, change, live->changes)
+    {
+        const quern_result result = redefine_type(live, change->known, change->def, &checks, &changed);
+        if (result != QUERN_OK) return result;
+    }
+    LIVE_FOR_EACH(live_module *, module, live->modules)
+    if ((*module)->next != NULL) *(*module)->report = 0;
+    for (uint32_t i = 0; i < live->changes.count; i++) {
+        const live_change *const change = &LIVE_ITEM(live->changes, live_change, i);
+        const quern_result result = redefine_type(live, change->known, change->def, NULL, &changed);
+        if (result != QUERN_OK) {
+            undo_changes(live, i);
+            return result;
+        }
+        note_change(change, &changed);
+    }
+    return QUERN_OK;
+}
+
+/* Makes the loaded versions run. *subject: name of the module that a message is about. */
+static quern_result change_over(quern_live *live, bool was_compiled, const char **subject)
+{
+    quern_result result = complete_changes(live);
+    bool has_new = false;
+    LIVE_FOR_EACH(live_module *, module, live->modules)
+    {
+        if (result != QUERN_OK || (*module)->next == NULL) continue;
+        *subject = (*module)->name;
+        has_new = has_new || (*module)->running == NULL;
+        result = remove_systems(live, *module);
+    }
+    /* A module that is new may wait for systems of others. */
+    if (result == QUERN_OK && was_compiled && !has_new) result = quern_schedule_compile(live->schedule);
+    return result == QUERN_OK ? redefine(live) : result;
+}
+
+void quern__live_end_stuck(quern_live *live, live_module *module)
+{
+    while (module->stuck != NULL) {
+        live_version *const stuck = module->stuck;
+        module->stuck = stuck->next_stuck;
+        quern__live_release_version(live, stuck);
+    }
+}
+
+/* Ends a batch that has changed over: the old versions leave. */
+static void finish_batch(quern_live *live)
+{
+    LIVE_FOR_EACH(const live_change, change, live->changes) adopt_change(live, change);
+    live->changes.count = live->steps.count = 0;
+    LIVE_FOR_EACH(live_module *, place, live->modules)
+    {
+        live_module *const module = *place;
+        if (module->next == NULL) continue;
+        live_version *const old = module->running;
+        module->running = module->next;
+        module->next = NULL;
+        module->version_count++;
+        module->info = module->pending;
+        *module->error = 0;
+        quern__live_end_stuck(live, module);
+        if (old == NULL) continue;
+        if (old->entry->leave != NULL) old->entry->leave(&old->face);
+        quern__live_forget_library(live, module->before);
+        module->before = old->library;
+        module->before->is_kept = true;
+        quern__live_release_version(live, old);
+    }
+}
+
+/* Discards the versions of a batch that failed. */
+static void discard_batch(quern_live *live, quern_result result)
+{
+    const bool is_undone = undo_systems(live, result) && !live->has_stuck_types;
+    live->changes.count = 0;
+    LIVE_FOR_EACH(live_module *, module, live->modules)
+    {
+        live_version *const version = (*module)->next;
+        if (version != NULL && (*module)->running != NULL && live->has_stuck_types)
+            LIVE_FOR_EACH(live_system, system, (*module)->running->systems) stop_system(live, system);
+        (*module)->next = NULL;
+        if (is_undone || version == NULL) {
+            quern__live_release_version(live, version);
+        } else {
+            version->next_stuck = (*module)->stuck;
+            (*module)->stuck = version;
+        }
+    }
+    live->has_stuck_types = false;
+}
+
+/* Tells that a module runs in a new version. */
+static void announce(const quern_live *live, const live_module *module)
+{
+    const quern_live_info *const info = &module->info;
+    quern__live_say(
+        live, QUERN_LOG_INFO,
+        "quern_live: module '%s' runs in version %u: %u systems added, %u replaced, %u removed; %u types "
+        "renewed, %u "
+        "converted; loaded in %.1f ms, changed over in %.1f ms",
+        module->name, module->version_count, info->added_count, info->replaced_count, info->removed_count,
+        info->renewed_count, info->converted_count, (double)info->load_ns * 1e-6,
+        (double)info->change_ns * 1e-6);
+    for (const char *line = module->report; *line != 0;) {
+        const size_t bytes = strcspn(line, "\n"); /* the last line may be cut */
+        quern__live_say(live, QUERN_LOG_INFO, "quern_live: module '%s': %.*s", module->name, (int)bytes,
+                        line);
+        line += bytes + (line[bytes] != 0);
+    }
+}
+
+quern_result quern__live_run_batch(quern_live *live, live_module *const *chosen, uint32_t chosen_count,
+                                   bool removes, const char *from, const char *call)
+{
+    const uint64_t begin_ns = quern_clock_ns();
+    const char *name = chosen[0]->name;
+    /* Also finds out whether a frame is running. A schedule that lacks systems now may lack them afterwards. */
+    quern_result result = quern_schedule_compile(live->schedule);
+    if (result == QUERN_ERROR_WORLD_LOCKED) return in_module(result, call, name);
+    if (quern_world_loader(live->world) != NULL)
+        return in_module(quern_error_set(QUERN_ERROR_WORLD_LOCKED,
+                                         "a load function is running on the world: call it afterwards"),
+                         call, name);
+    const bool was_compiled = result == QUERN_OK;
+    result = QUERN_OK;
+    /* A version must know which modules change with it, so all of them get a `next` before the first one is loaded. A
+     * module that is removed gets an empty version. */
+    for (uint32_t i = 0; i < chosen_count && result == QUERN_OK; i++) {
+        chosen[i]->pending = (quern_live_info){0};
+        chosen[i]->next = quern__live_allocate(live, sizeof *chosen[i]->next);
+        if (chosen[i]->next == NULL)
+            result = quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a version");
+        else
+            chosen[i]->next->module = chosen[i];
+    }
+    for (uint32_t i = 0; i < chosen_count && result == QUERN_OK && !removes; i++) {
+        result = load_version(live, chosen[i], from != NULL ? from : chosen[i]->path);
+        name = chosen[i]->name;
+    }
+    if (result == QUERN_OK) result = change_over(live, was_compiled, &name);
+    if (result != QUERN_OK) {
+        result = in_module(result, call, name);
+        discard_batch(live, result);
+        return result;
+    }
+    uint64_t change_ns = quern_clock_ns() - begin_ns;
+    for (uint32_t i = 0; i < chosen_count; i++)
+        change_ns -= chosen[i]->pending.load_ns;
+    for (uint32_t i = 0; i < chosen_count; i++)
+        chosen[i]->pending.change_ns = change_ns;
+    finish_batch(live);
+    for (uint32_t i = 0; i < chosen_count && !removes; i++)
+        announce(live, chosen[i]);
+    return QUERN_OK;
 }

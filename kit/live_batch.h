@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_KIT_LIVE_LOAD_H
-#define QUERN_KIT_LIVE_LOAD_H
+#ifndef QUERN_KIT_LIVE_BATCH_H
+#define QUERN_KIT_LIVE_BATCH_H
 
-/* Modules and their versions (live.c): what they consist of, and how a version is loaded (live_load.c). */
+/* Modules (live.c), their versions, and how a batch of versions is loaded and takes over (live_batch.c). */
 
 #include "kit/live.h"
 #include "kit/live_internal.h"
@@ -40,15 +40,6 @@ typedef struct live_definition {
     quern_element elements[QUERN_MAX_FIELDS];
     quern_field element_fields[QUERN_MAX_FIELDS];
 } live_definition;
-
-/* The members that all definitions have, as pointers. */
-typedef struct live_layout {
-    const char *name;
-    uint32_t size_bytes, alignment_bytes;
-    const quern_field *fields;
-    const quern_hooks *hooks;
-    uint64_t type_id;
-} live_layout;
 
 /* A type that the load function of a version has registered. */
 typedef struct live_type {
@@ -161,61 +152,24 @@ void quern__live_say(const quern_live *live, quern_log_level level, const char *
 
 void quern__live_free_library(const quern_live *live, live_library *library);
 
-/* Ends one use of a library, and unloads it after the last one. */
-void quern__live_leave_library(const quern_live *live, live_library *library);
-
 /* Ends keeping the file of a version that has been replaced. */
 void quern__live_forget_library(const quern_live *live, live_library *library);
-
-live_layout quern__live_layout_of(quern_type_kind kind, const live_definition *def);
-
-bool quern__live_has_hooks(quern_type_kind kind, const live_definition *def);
-
-/* Returns whether two modules can use values by both definitions. */
-bool quern__live_definitions_agree(quern_type_kind kind, const live_definition *a,
-                                   const live_definition *b);
-
-live_type *quern__live_find_type(const live_version *version, const live_known *known);
-
-/* Returns the definition by which a version has registered a type, or NULL. */
-const live_definition *quern__live_registered(const live_version *version, const live_known *known);
-
-live_change *quern__live_find_change(const quern_live *live, const live_known *known);
-
-/* Returns whether the module of a version is being reloaded. */
-bool quern__live_is_changing(const live_version *version);
-
-quern_result quern__live_refuse_definition(const live_known *known, const live_version *by,
-                                           const char *remedy);
-
-/* quern_loader: registers a type, or plans its new definition. */
-quern_result quern__live_on_register(void *user_data, quern_type_kind kind, const void *given,
-                                     uint32_t *out_bits);
-
-/* quern_loader: plans the new definition of a type that the load function uses by its C or C++ type. */
-quern_result quern__live_on_use(void *user_data, quern_type_kind kind, uint32_t bits,
-                                const quern_component_def *type, bool has_fields);
-
-/* Returns the system of a name in a running module that is being reloaded, or NULL. */
-live_system *quern__live_find_running(const quern_live *live, const char *name);
 
 /* Returns whether a system is in the schedule: the program may have removed it, or an undo have failed. */
 bool quern__live_is_present(const quern_live *live, const live_system *system);
 
-/* Returns whether the batch has put another system in the place of this one. */
-bool quern__live_was_replaced(const quern_live *live, const live_system *system);
-
-live_step *quern__live_add_step(quern_live *live);
-
-/* quern_loader: adds a system, or replaces the one of that name. A new system stands behind the one that the load function
- * has added before. */
-quern_result quern__live_on_add_system(void *user_data, quern_schedule *schedule,
-                                       const quern_system_def *def, quern_system *out_system);
-
 /* Releases a version that does not run, or no longer. */
 void quern__live_release_version(quern_live *live, live_version *version);
 
-/* Loads the next version of a module from a file, and lets it list its types and systems. */
-quern_result quern__live_load_version(quern_live *live, live_module *module, const char *from);
+/* Ends the versions of a module that were refused and that the schedule still called. */
+void quern__live_end_stuck(quern_live *live, live_module *module);
+
+/* Makes chosen modules change: loads their files, or `from`, or removes them. On failure nothing has changed; the message
+ * names `call` and the module. */
+quern_result quern__live_run_batch(quern_live *live, live_module *const *chosen, uint32_t chosen_count,
+                                   bool removes, const char *from, const char *call);
+
+/* Sets live->loader, which receives what load functions register. */
+void quern__live_init_loader(quern_live *live);
 
 #endif

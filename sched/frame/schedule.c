@@ -732,7 +732,8 @@ quern_result quern_schedule_get_system_query(const quern_schedule *schedule, que
         out_def->terms[i] = query->terms[i];
         if (query->terms[i].by_target) out_def->terms[i].target = query->target->entity;
         /* reactions get rows in which a component is disabled, too */
-        if (system->reaction != NULL) out_def->terms[i].enabled = QUERN_TERM_EITHER;
+        if (system->reaction != NULL && query->terms[i].match != QUERN_MATCH_NONE)
+            out_def->terms[i].enabled = QUERN_TERM_EITHER;
     }
     return QUERN_OK;
 }

@@ -638,10 +638,12 @@ static bool is_alternative(const quern_query_def *def, uint32_t i)
            match_of(&def->terms[i]) == QUERN_MATCH_ANY;
 }
 
-/* Whether quern_query_parse can return the term. */
+/* Whether quern_query_parse can return the term, but for QUERN_TERM_EITHER where that has no effect. */
 static bool has_text(const quern_term *term)
 {
-    const bool is_filter = term->changed || term->enabled != QUERN_TERM_ENABLED;
+    const bool is_filter =
+        term->changed || (term->enabled != QUERN_TERM_ENABLED && term->enabled != QUERN_TERM_EITHER);
+    if (term->old) return false;
     if (term->by_target)
         return match_of(term) == QUERN_MATCH_ALL && term->access == QUERN_ACCESS_NONE && !is_filter &&
                term->path == QUERN_PATH_ROW;
@@ -666,7 +668,8 @@ static quern_result print_term(const quern_world *world, quern__printer *printer
         if (match_of(term) == QUERN_MATCH_OPTIONAL) quern__print(printer, "?");
         if (term->changed) quern__print(printer, "changed ");
         if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, "disabled ");
-        if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, "either ");
+        if (term->enabled == QUERN_TERM_EITHER && match_of(term) != QUERN_MATCH_NONE)
+            quern__print(printer, "either ");
         if (term->access == QUERN_ACCESS_WRITE) quern__print(printer, "mut ");
         if (term->access == QUERN_ACCESS_NONE && size_bytes > 0 && match_of(term) != QUERN_MATCH_NONE)
             quern__print(printer, "with ");

@@ -291,8 +291,9 @@ QUERN_API quern_result quern_entity_remove_by_name(quern_world *world, quern_ent
 QUERN_API quern_result quern_query_parse(const quern_world *world, const char *text,
                                          quern_query_def *out_def);
 
-/** Writes the terms of a query as text that quern_query_parse reads as the same terms. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT (a term has no text: it combines members that no query may combine), UNKNOWN_COMPONENT, IO (the sink
+/** Writes the terms of a query as text that quern_query_parse reads as the same terms. Left out is only quern_term_either
+ * of a term that excludes a component or has a target: it has no effect there. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (a
+ * term has no text: it combines members that no query may combine, or reads old values), UNKNOWN_COMPONENT, IO (the sink
  * failed). Threads: as quern_query_parse. */
 QUERN_API quern_result quern_query_to_text(const quern_world *world, const quern_query_def *def,
                                            quern_sink sink);

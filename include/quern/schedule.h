@@ -766,7 +766,8 @@ QUERN_API quern_result quern_schedule_get_system_stats(const quern_schedule *sch
 
 /** Returns the terms of a system, with its current target (quern_schedule_set_target), as the definition of a query. Its
  * name is that of the system, and belongs to it. A match of 0 was replaced by QUERN_MATCH_ALL, which means the same. The terms
- * of a reaction have QUERN_TERM_EITHER: it gets rows in which a component is disabled, too. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system). Threads: any, as long as no thread modifies the schedule. */
+ * of a reaction, but those that exclude a component, have QUERN_TERM_EITHER: it gets rows in which a component is disabled,
+ * too. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system). Threads: any, as long as no thread modifies the schedule. */
 QUERN_API quern_result quern_schedule_get_system_query(const quern_schedule *schedule, quern_system system,
                                                        quern_query_def *out_def);
 

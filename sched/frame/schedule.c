@@ -727,8 +727,9 @@ quern_result quern_schedule_get_system_query(const quern_schedule *schedule, que
     QUERN__NEED(out_def);
     (void)quern_query_get_def(&system->query, out_def);
     out_def->name = system->name;
+    /* reactions get rows in which a component is disabled, too */
     for (uint32_t i = 0; i < system->query.term_count && system->reaction != NULL; i++)
-        out_def->terms[i].enabled = QUERN_TERM_EITHER; /* also rows in which a component is disabled */
+        if (out_def->terms[i].match != QUERN_MATCH_NONE) out_def->terms[i].enabled = QUERN_TERM_EITHER;
     return QUERN_OK;
 }
 

@@ -140,6 +140,17 @@ Test(query_text, filters_combine)
           with_enabled(quern_term_changed(quern_term_with(shield)), QUERN_TERM_EITHER));
 }
 
+/* Such terms are valid: excluded components, and those of relations, are neither enabled nor disabled. */
+Test(query_text, either_is_left_out_where_it_has_no_effect)
+{
+    const quern_query_def def = {.terms = {quern_term_either(quern_term_without(shield)),
+                                           quern_term_either(quern_term_target(likes, arena))}};
+    quern_query *query;
+    must(quern_query_create(world, &def, &query));
+    cr_assert_str_eq(text_of(&def), "!Shield, likes(/arena)");
+    quern_query_destroy(query);
+}
+
 Test(query_text, paths_lead_to_targets)
 {
     MEANS("Position of parent, Velocity of nearest parent",
@@ -272,6 +283,8 @@ Test(query_text, wrong_arguments_are_refused)
     def.terms[0].component = component_unregistered(position);
     must_refuse(UNKNOWN_COMPONENT, world, quern_query_to_text(world, &def, sink));
     def.terms[0] = quern_term_changed(quern_term_without(position));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));
+    def.terms[0] = quern_term_old(position);
     must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));
     def.terms[0] = quern_term_target(likes, arena);
     def.terms[0].match = QUERN_MATCH_OPTIONAL;

@@ -289,6 +289,23 @@ Test(describe_json, one_system)
                 quern_schedule_get_system_query(schedule, (quern_system){99}, &query));
 }
 
+/* A reaction gets rows in which a component is disabled; that says nothing of components that its rows lack. */
+Test(describe_json, terms_of_a_reaction_have_a_text)
+{
+    char written[256];
+    quern_query_def query;
+    quern_system_def def = reader_def("watch", position);
+    def.reacts_to = QUERN_REACT_ADDED;
+    def.terms[1] = quern_term_without(velocity);
+    const quern_system system = setup_system(schedule, &def);
+    must(quern_schedule_get_system_query(schedule, system, &query));
+    cr_assert_eq(query.terms[0].enabled, QUERN_TERM_EITHER);
+    cr_assert_eq(query.terms[1].enabled, QUERN_TERM_ENABLED);
+    quern_text_buffer buffer = {written, sizeof written, 0};
+    must(quern_query_to_text(world, &query, quern_sink_text(&buffer)));
+    cr_assert_not_null(strstr(written, ", !"), "%s", written);
+}
+
 Test(describe_json, up_terms_name_their_relation)
 {
     quern_relation relation = make_relation(world, .name = "belongs to");

@@ -833,6 +833,27 @@ Test(spawn_commands, refused_instance_takes_no_other_commands_along)
     close_scene(&it);
 }
 
+Test(spawn_commands, members_of_all_refused_instances_are_counted)
+{
+    scene it;
+    open_scene(&it, NULL);
+    const quern_component large = setup_component(it.world, "large", 16 * 1024 - 128, 8);
+    const quern_entity home = make(&it, 20), child = make(&it, 21),
+                       root = setup_entity_with(it.world, &large, 1);
+    quern_prefab lone, pair;
+    must(quern_prefab_capture(it.world, root, &lone));
+    must(quern_entity_relate(it.world, child, it.parent, root));
+    must(quern_prefab_capture(it.world, root, &pair));
+    quern_commands *commands = quern_world_commands(it.world);
+    must(quern_commands_spawn(commands, pair, &(quern_spawn_def){.parent = home}, NULL));
+    must(quern_commands_spawn(commands, pair, &(quern_spawn_def){.parent = home}, NULL));
+    must(quern_commands_spawn(commands, lone, &(quern_spawn_def){.parent = home}, NULL));
+    cr_assert_neq(quern_world_flush(it.world), QUERN_OK);
+    cr_assert(strstr(quern_error_message(), "commands on 5 entities") != NULL, "%s", quern_error_message());
+    assert_valid(it.world);
+    close_scene(&it);
+}
+
 /* --------------------------------------------------------------------------------------------- limits */
 
 enum { WIDE = 65536, HALF = WIDE / 2 + 1 }; /* 2 * HALF instances have 2^32 + 2^17 members */

@@ -132,6 +132,24 @@ class Switches(unittest.TestCase):
                 printed.append(int(done.stdout))
         self.assertEqual(printed, [6, -1, 3, 10, 6])
 
+    def test_methods_have_switches_but_constant_expressions_have_none(self):
+        wanted = [
+            ("a.hpp", 3, "- 1 to nothing", "    int sum(int value) const { return value + 2; }"),
+            ("a.hpp", 6, "drop the statement", "        ;"),
+            ("a.hpp", 9, "- 1 to nothing", "    constexpr int one() const { return 2; }"),
+        ]
+        header = (
+            "class counter {\n  public:\n    int sum(int value) const { return value + 1; }\n    void add()\n    {\n"
+            "        count_++;\n    }\n\n    constexpr int one() const { return 1; }\n    int count_ = 0;\n};\n"
+        )
+        rows = with_switches(header, list(enumerate(wanted, 1)))[0].split("\n")
+        self.assertEqual([row for row in rows if "quern__mutant == " in row][:2],
+                         ["if (quern__mutant == 1) {", "if (quern__mutant == 2) {"])
+        self.assertNotIn("if (quern__mutant == 3) {", rows)
+        begin = rows.index("    int sum(int value) const {")
+        self.assertEqual(rows[begin + 1 : begin + 7],
+                         ["if (quern__mutant == 1) {", " return value + 2; ", "} else", "{", " return value + 1; ", "}"])
+
     def test_one_mutant_changes_one_line(self):
         mutant = ("a.c", 6, "drop the statement", "    ;")
         self.assertEqual(with_line(PROGRAM, mutant), PROGRAM.replace("    value = value + 1;", "    ;"))
@@ -146,7 +164,7 @@ class Rooms(unittest.TestCase):
             for path in ("core/trees/tree.c", "inspect/frame.c") + tests:
                 open(os.path.join(root, path), "w", encoding="utf-8").close()
             open(os.path.join(root, "tests/core/trees/deep/test_deep.c"), "w", encoding="utf-8").close()
-            return tests_of(os.path.join(root, name), pattern, root)
+            return tests_of(",".join(os.path.join(root, part) for part in name.split(",")), pattern, root)
 
     def test_a_room_has_the_tests_of_its_folder(self):
         self.assertEqual(self.pattern_of("core/trees"), "^(test_deep|test_tree)$")
@@ -156,6 +174,7 @@ class Rooms(unittest.TestCase):
         self.assertEqual(self.pattern_of("inspect"), "^inspect_answers$")
         self.assertEqual(self.pattern_of("inspect/frame.c"), "^inspect_answers$")
         self.assertEqual(self.pattern_of("core/trees", "event"), "event")
+        self.assertEqual(self.pattern_of("inspect,inspect/frame.c"), "^inspect_answers$")
 
     def test_a_room_without_tests_is_refused(self):
         with self.assertRaises(SystemExit) as refused:

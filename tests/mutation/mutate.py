@@ -24,6 +24,7 @@ tree and its build are in build/mutants, so that the sources themselves never ch
 """
 
 import argparse
+import concurrent.futures
 import difflib
 import glob
 import hashlib
@@ -74,7 +75,8 @@ OTHER_TESTS = {
 }
 # Targets of those that have another name than their program.
 TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"cpp_loops_", "cpp_loops17"),
-           (r"cpp_entities_", "cpp_entities17"), (r"inspect_answers$", "swarm quern_inspect_large")]
+           (r"cpp_entities_", "cpp_entities17"), (r"cpp_grids_", "cpp_kit17"), (r"cpp_replays_", "cpp_objects20"),
+           (r"inspect_answers$", "swarm quern_inspect_large")]
 
 COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")
@@ -459,40 +461,54 @@ class Workshop:
 
     def write_mutants(self, rooms):
         """Writes the files with all mutants that compile, and returns the numbers of the others."""
+        texts = {path: text for room in rooms for path, text in room.texts.items()}
+        numbered = [pair for room in rooms for pair in room.numbered]
         broken = set()
-        for room in rooms:
-            for path, text in room.texts.items():
-                broken |= self.write_mutants_of(room, path, text)
+        for path in texts:
+            if path.endswith(".c"):
+                self.write_compiling([path], texts, numbered, broken, lambda path=path: self.check_file(path))
+        headers = [path for path in texts if not path.endswith(".c")]
+        if headers:
+            tests = [room.tests for room in rooms if set(headers) & set(room.texts)]
+            users = self.users("|".join(dict.fromkeys(tests)))
+            self.write_compiling(headers, texts, numbered, broken, lambda: self.check_users(users))
         return broken
 
-    def write_mutants_of(self, room, path, text):
-        broken = set()
+    def write_compiling(self, paths, texts, numbered, broken, messages_of):
+        """Writes files with their mutants, but without those because of which messages_of() is not empty."""
         while True:
-            here = [(n, mutant) for n, mutant in room.numbered if mutant[0] == path and n not in broken]
-            switched, owners = with_switches(text, here)
-            self.written[path] = switched if here else text
-            if path.endswith(".c"):
-                messages = self.compile_alone(path, self.written[path], ["-fsyntax-only"])
-            else:
-                messages = self.compile_users(room, path)
+            owners = {}
+            for path in paths:
+                here = [(n, mutant) for n, mutant in numbered if mutant[0] == path and n not in broken]
+                switched, owners[path] = with_switches(texts[path], here)
+                self.written[path] = switched if here else texts[path]
+                write(os.path.join(self.tree, path), self.written[path])
+            messages = messages_of()
             if not messages:
-                return broken
+                return
             # An error in another line is one of the body that it was found from.
             for kind in (r" (?:fatal )?error: ", ""):
-                lines = re.findall(re.escape(path) + r":(\d+):\d+:" + kind, messages)
-                found = {owners[int(line) - 1] for line in lines} - {0}
+                lines = [(path, int(line)) for path in paths
+                         for line in re.findall(re.escape(path) + r":(\d+):\d+:" + kind, messages)]
+                found = {owners[path][line - 1] for path, line in lines} - {0}
                 if found:
                     break
             else:
-                sys.exit(f"mutate.py: {path} does not compile\n{messages[-4000:]}")
+                sys.exit(f"mutate.py: {paths[0]} does not compile\n{messages[-4000:]}")
             broken |= found
 
-    def compile_users(self, room, path):
-        """Like compile_alone, for a header: compiles the programs of the room."""
-        write(os.path.join(self.tree, path), self.written[path])
-        folders = [f"/{target}.dir/" for target in self.programs(room.tests)]
-        entries = [entry for entry in self.compile_entries() if any(folder in entry["command"] for folder in folders)]
-        return "".join(self.compile_entry(entry, ["-fsyntax-only"]) for entry in entries)
+    def check_file(self, path):
+        return self.compile_alone(path, self.written[path], ["-fsyntax-only"])
+
+    def users(self, pattern):
+        """Returns how the programs that tests run are compiled."""
+        folders = [f"/{target}.dir/" for target in self.programs(pattern)]
+        return [entry for entry in self.compile_entries() if any(folder in entry["command"] for folder in folders)]
+
+    def check_users(self, users):
+        """Returns the messages of the compiler about programs that include a header."""
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            return "".join(pool.map(lambda entry: self.compile_entry(entry, ["-fsyntax-only"]), users))
 
     def is_same_code(self, mutant, text):
         """Whether the object code of a mutant is that of the unchanged file."""

@@ -78,6 +78,8 @@ TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"cpp_loops_", "c
            (r"cpp_entities_", "cpp_entities17"), (r"cpp_grids_", "cpp_kit17"), (r"cpp_replays_", "cpp_objects20"),
            (r"inspect_answers$", "swarm quern_inspect_large")]
 
+# What such lines say holds at compile time.
+UNTOUCHED = ("#", "static const", "static_assert(", "_Static_assert(", "\x01")
 COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")
 ADDED_ONE = re.compile(r" [+-] 1\b")
@@ -155,7 +157,7 @@ def file_mutants(path, text):
     for index, (line, mask) in enumerate(zip(lines, mask_lines)):
         inside = depth > 0
         depth += mask.count("{") - mask.count("}")
-        if not inside or mask.lstrip().startswith(("#", "static const", "\x01")):
+        if not inside or mask.lstrip().startswith(UNTOUCHED):
             continue
         for operator, changed in line_mutants(line, mask):
             if changed.strip() == ";" and not is_whole_statement(mask_lines, index):
@@ -331,6 +333,7 @@ class Workshop:
         self.copy_sources()
         # Warnings must not stop a mutant: a dropped statement often leaves a parameter unused.
         flags = ["-DQUERN_DEVELOPER=OFF", "-DCMAKE_C_FLAGS=-DQUERN_LITTLE_EFFORT", "-DCMAKE_C_FLAGS_RELEASE=-O1"]
+        flags += ["-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         self.run(["cmake", "--preset", options.preset] + generator + flags, "configuring")
 

@@ -206,16 +206,15 @@ void getters_find_values()
     app.entity(entities[6]).set(Frozen{});
     EXPECT(healths.get(ref)->points == 60 && ref.handle() == entities[6]);
     uint32_t count = 0;
-    int sum = 0;
     healths.each_write(entities.data(), 1000, [&](uint32_t i, Health &health) {
         EXPECT(i % 2 == 0);
-        health.points = 1;
+        health.points = 3 * static_cast<int>(i);
     });
-    healths.each(entities.data(), 1000, [&](uint32_t, const Health &health) {
+    healths.each(entities.data(), 1000, [&](uint32_t i, const Health &health) {
+        EXPECT(i == 2 * count && health.points == 3 * static_cast<int>(i));
         count++;
-        sum += health.points;
     });
-    EXPECT(count == 500 && sum == 500 && app.get<Position>(entities[5])->x == 50);
+    EXPECT(count == 500 && app.get<Position>(entities[5])->x == 50);
 }
 
 void commands_are_for_many()
@@ -432,6 +431,9 @@ void failed_allocations_are_reported()
             const quern_prefab prefab = tower.create();
             if (prefab.bits == 0) return QUERN_ERROR_OUT_OF_MEMORY;
             quern::getter<Health> getter(world);
+#ifdef QUERN_CPP_EXCEPTIONS
+            EXPECT(getter != nullptr); /* the constructor has thrown otherwise */
+#endif
             if (getter == nullptr) return QUERN_ERROR_OUT_OF_MEMORY;
             return getter.get(entity)->points == 1 ? QUERN_OK : QUERN_ERROR_LIMIT;
         });

@@ -156,6 +156,9 @@ void prefabs_are_described()
     const quern_prefab again = tower.create();
     app.destroy_prefab(prefab);
     EXPECT(again.bits != prefab.bits && app.spawn(again).get<Health>().points == 100);
+    quern::blueprint deep(app);
+    deep.root().child("gun").child("sight").set(Health{3});
+    EXPECT(app.spawn(deep.create()).find("gun/sight").get<Health>().points == 3);
     /* A mistake in a description is that of the call. */
     quern::world world;
     quern::blueprint wrong(world);
@@ -594,6 +597,12 @@ void old_layouts_are_refused()
     EXPECT(result_of([&] { return world.set(thing, OldThing{8}); }) == QUERN_ERROR_LAYOUT_MISMATCH);
     EXPECT(std::strstr(quern_error_message(), "'Thing'") != nullptr);
     EXPECT(world.get<NewThing>(thing)->second == 7);
+    quern::blueprint outdated(world);
+    EXPECT(result_of([&] {
+               outdated.root().set(OldThing{8});
+               return outdated.create().bits != 0 ? QUERN_OK : QUERN_ERROR_LAYOUT_MISMATCH;
+           }) == QUERN_ERROR_LAYOUT_MISMATCH);
+    EXPECT(std::strstr(quern_error_message(), "'Thing'") != nullptr);
     EXPECT(world.redefine_component<OldThing>().bits != 0);
     EXPECT(world.get<OldThing>(thing)->second == 7);
     EXPECT(result_of([&] { return world.set(thing, NewThing{1, 8}); }) == QUERN_ERROR_LAYOUT_MISMATCH);

@@ -892,3 +892,23 @@ Test(spawn_commands, more_members_than_32_bits_count_are_refused)
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
 }
+
+/* The creates of one callback, members of instances among them, have numbers of 32 bits. */
+Test(spawn_commands, clone_after_the_most_creates_of_a_callback_is_refused)
+{
+    static const quern_prefab_member_def members[WIDE];
+    quern_world *world;
+    quern_prefab prefab;
+    must(quern_world_create(NULL, &world));
+    must(quern_prefab_create(world, members, WIDE, &prefab));
+    const quern_entity entity = setup_entity(world);
+    quern_commands *commands = quern_world_commands(world);
+    for (uint32_t i = 0; i < QUERN_MAX_ENTITIES / WIDE; i++)
+        must(quern_commands_spawn(commands, prefab, NULL, NULL));
+    must(quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES % WIDE - 1, NULL));
+    must(quern_commands_clone(commands, entity, NULL, NULL));
+    cr_assert_eq(quern_commands_clone(commands, entity, NULL, NULL), QUERN_ERROR_LIMIT, "%s",
+                 quern_error_message());
+    quern_world_discard_commands(world);
+    quern_world_destroy(world);
+}

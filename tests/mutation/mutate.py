@@ -10,12 +10,12 @@
 A mutant is a program in which one condition is flipped, one bound is moved or one statement is dropped. All
 chosen mutants are built at once, so that one costs a test run and no build: a function with mutants has its
 body once for each of them, and the environment variable QUERN_MUTANT selects one. What a header of C++ computes at
-compile time cannot be selected, so each of its mutants there is built by itself. Each path is a room with --count mutants of its own. Its tests
-run until one fails, the quickest first: those that match --tests, or else those in the folder of tests/ with the same
-path; then, if all of them pass, those that match --also. A test that needs many times as long as without a mutant has
-failed. A mutant that does not compile is replaced by another one. One that no test notices is compiled by itself, and
-does not count if its object code is that of the unchanged file. A line of a table counts the mutants of each room as
-soon as they are tried, and the whole table is at the end.
+compile time cannot be selected, so each of its mutants there is built by itself. Each path is a room with --count
+mutants of its own. Its tests run until one fails, the quickest first: those that match --tests, or else those in the
+folder of tests/ with the same path; then, if all of them pass, those that match --also. A test that needs many times as
+long as without a mutant has failed. A mutant that does not compile is replaced by another one. One that no test notices
+is compiled by itself, and does not count if its object code is that of the unchanged file. A line of a table counts the
+mutants of each room as soon as they are tried, and the whole table is at the end.
 
 The library is built with -O1, and tests draw as many seeds as under the address sanitizer (tests/support/effort.h).
 
@@ -47,15 +47,16 @@ OTHER_TESTS = {
     "core/check": "^test_(bulk_create|arguments|empty_archetypes)$",
     "core/entities": "^test_random_reactions$",
     "core/events": "^test_(event_flow|history_frames|restart)$",
-    "core/playback": "^test_(accumulate|clone_commands|command_log|failed_commands|fused|fused_order|related|spawn_commands"
-    "|spawn_orders|sync|synced|view_commands|view_commands_kept|waiting|world_commands)$",
+    "core/playback": "^test_(accumulate|clone_commands|command_log|failed_commands|fused|fused_order|related"
+    "|spawn_commands|spawn_orders|sync|synced|view_commands|view_commands_kept|waiting|world_commands)$",
     "core/prefabs": "^test_(prefab_frames|prefab_model|spawn_commands|spawn_orders)$",
     "core/query": "^test_(climb|ordered|queried|sorted)$",
     "core/reactions": "^test_(hooked|reacting|reactions_meet|reactions_order)$",
-    "core/record": "^test_(failed_commands|redefine|redefine_layout|relate_commands|row_commands|spawn_commands|view_commands"
-    "|view_commands_kept)$",
-    "core/relations": "^test_(climb|levels|reaction_calls|related|target)$",
-    "core/storage": "^test_(bulk_create|changed|empty_archetypes|entity_enabled|list_world|redefine|row_changes|trimmed)$",
+    "core/record": "^test_(clone_commands|failed_commands|redefine|redefine_layout|relate_commands|row_commands"
+    "|spawn_commands|view_commands|view_commands_kept)$",
+    "core/relations": "^test_(climb|levels|names|reaction_calls|related|target)$",
+    "core/storage": "^test_(bulk_create|changed|empty_archetypes|entity_enabled|list_world|redefine|row_changes"
+    "|trimmed)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
     "core/world": "^test_(arguments|two_worlds)$",
@@ -580,7 +581,7 @@ def chosen_mutants(mutants, options):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="+", help="rooms: C files, folders of C files, headers of C++; a comma joins paths")
+    parser.add_argument("sources", nargs="+", help="rooms: C files, their folders, headers of C++; a comma joins paths")
     parser.add_argument("--tests", default="", help="a regular expression of ctest entries to run (those of each room)")
     parser.add_argument("--also", default="", help="ctest entries that run on mutants which these tests do not notice")
     parser.add_argument("--count", type=int, default=10, help="how many mutants of each room to try (10)")

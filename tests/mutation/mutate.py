@@ -182,7 +182,7 @@ SWITCH = (
 
 
 def switchable_bodies(text):
-    """Yields (first line, last line), counted from 0, of each function body that can have switches: the braces have lines
+    """Yields (first line, last line), counted from 0, of function bodies that can have switches: the braces have lines
     of their own, or the whole function has one line. Constant expressions of C++ cannot read the switch."""
     lines, mask_lines = text.split("\n"), masked(text).split("\n")
     index = 0

@@ -133,22 +133,28 @@ class Switches(unittest.TestCase):
         self.assertEqual(printed, [6, -1, 3, 10, 6])
 
     def test_methods_have_switches_but_constant_expressions_have_none(self):
-        wanted = [
-            ("a.hpp", 3, "- 1 to nothing", "    int sum(int value) const { return value + 2; }"),
-            ("a.hpp", 6, "drop the statement", "        ;"),
-            ("a.hpp", 9, "- 1 to nothing", "    constexpr int one() const { return 2; }"),
-        ]
-        header = (
-            "class counter {\n  public:\n    int sum(int value) const { return value + 1; }\n    void add()\n    {\n"
-            "        count_++;\n    }\n\n    constexpr int one() const { return 1; }\n    int count_ = 0;\n};\n"
-        )
-        rows = with_switches(header, list(enumerate(wanted, 1)))[0].split("\n")
-        self.assertEqual([row for row in rows if "quern__mutant == " in row][:2],
-                         ["if (quern__mutant == 1) {", "if (quern__mutant == 2) {"])
-        self.assertNotIn("if (quern__mutant == 3) {", rows)
-        begin = rows.index("    int sum(int value) const {")
-        self.assertEqual(rows[begin + 1 : begin + 7],
-                         ["if (quern__mutant == 1) {", " return value + 2; ", "} else", "{", " return value + 1; ", "}"])
+        header = """\
+class counter {
+  public:
+    int sum(int value) const { return value + 1; }
+    void add()
+    {
+        count_++;
+    }
+
+    constexpr bool is_one(int value) const { return value == 1; }
+    int count_ = 0;
+};
+"""
+        switched = {}
+        for mutant in file_mutants("a.hpp", header):
+            rows = with_switches(header, [(7, mutant)])[0].split("\n")
+            begin = rows.index("if (quern__mutant == 7) {") if "if (quern__mutant == 7) {" in rows else len(rows)
+            switched[mutant[1]] = rows[begin:]
+        self.assertEqual(sorted(switched), [3, 6, 9])
+        self.assertEqual(switched[3][1:6], [" return value; ", "} else", "{", " return value + 1; ", "}"])
+        self.assertEqual(switched[6][1:6], ["        count_--;", "} else", "{", "        count_++;", "}"])
+        self.assertEqual(switched[9], [])
 
     def test_one_mutant_changes_one_line(self):
         mutant = ("a.c", 6, "drop the statement", "    ;")

@@ -388,7 +388,8 @@ void recordings_are_replayed(uint32_t thread_count)
         make_replayed(app);
         quern::replay_recorder recorder(app.schedule(), bytes.sink(), quern::replay_inputs<Keys>(app));
         EXPECT(recorder != nullptr);
-        const auto def = quern::replay_inputs<Keys, Position>(app, QUERN_REPLAY_WHOLE);
+        quern::world other;
+        const auto def = quern::replay_inputs<Keys, Position>(other, QUERN_REPLAY_WHOLE);
         EXPECT(def.inputs[0].bits != 0 && def.inputs[1].bits != 0 && def.inputs[1].bits != def.inputs[0].bits);
         EXPECT(def.detail == QUERN_REPLAY_WHOLE);
         for (int i = 0; i < 5; i++) {

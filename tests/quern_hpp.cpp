@@ -228,7 +228,8 @@ static void types_have_names_of_their_own()
     EXPECT(message_has("resource") && message_has("'game::Impostor'"));
     quern::schedule schedule(world);
     EXPECT(result_of([&] {
-               return schedule.add_once("watch", [](quern::context) {}, quern::if_changed<Impostor>{});
+               return schedule.add_once(
+                   "watch", [](quern::context) {}, quern::if_changed<Impostor>{});
            }) == QUERN_ERROR_LAYOUT_MISMATCH);
     EXPECT(world.event<Renamed>().bits != 0);
     EXPECT(result_of([&] { return world.emit(Impostor{"event"}); }) == QUERN_ERROR_LAYOUT_MISMATCH);

@@ -390,7 +390,8 @@ void recordings_are_replayed(uint32_t thread_count)
         EXPECT(recorder != nullptr);
         quern::world other;
         const auto def = quern::replay_inputs<Keys, Position>(other, QUERN_REPLAY_WHOLE);
-        EXPECT(def.inputs[0].bits != 0 && def.inputs[1].bits != 0 && def.inputs[1].bits != def.inputs[0].bits);
+        EXPECT(def.inputs[0].bits != 0 && def.inputs[1].bits != 0 &&
+               def.inputs[1].bits != def.inputs[0].bits);
         EXPECT(def.detail == QUERN_REPLAY_WHOLE);
         for (int i = 0; i < 5; i++) {
             app.resource<Keys>()->step = i;

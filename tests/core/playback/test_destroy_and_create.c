@@ -462,7 +462,8 @@ static void replace_views_and_move(quern_context *context)
     }
     quern_query_destroy(query);
     for (uint32_t i = 0; i < ENTITY_COUNT; i += 10)
-        if (!quern_entity_has(world, entities[i], tag)) must(quern_entity_add(world, entities[i], tag, NULL));
+        if (!quern_entity_has(world, entities[i], tag))
+            must(quern_entity_add(world, entities[i], tag, NULL));
 }
 
 static void create_tracked(quern_context *context)

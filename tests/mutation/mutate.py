@@ -55,8 +55,8 @@ OTHER_TESTS = {
     "core/record": "^test_(clone_commands|failed_commands|redefine|redefine_layout|relate_commands|row_commands"
     "|spawn_commands|view_commands|view_commands_kept)$",
     "core/relations": "^test_(climb|levels|names|reaction_calls|related|target)$",
-    "core/storage": "^test_(bulk_create|changed|empty_archetypes|entity_enabled|list_bytes|list_world|redefine"
-    "|row_changes|trimmed)$",
+    "core/storage": "^test_(bulk_create|changed|empty_archetypes|entity_enabled|history|list_bytes|list_world"
+    "|redefine|row_changes|trimmed)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
     "core/world": "^test_(arguments|two_worlds)$",

@@ -535,16 +535,16 @@ class Workshop:
 
     def verdict(self, room, number, mutant):
         """Returns the name of the test that notices a mutant, or why none does."""
-        if f"quern__mutant == {number})" in self.written[mutant[0]]:
-            failed = self.failing_test(self.measured_tests(room.tests), number)
-            if not failed and self.options.also:
-                failed = self.failing_test(self.measured_tests(self.options.also), number)
-        else:
-            failed = self.failing_build(room, number, mutant)
+        if f"quern__mutant == {number})" not in self.written[mutant[0]]:
+            return self.failing_build(room, number, mutant) or "SURVIVED"
+        failed = self.failing_test(self.measured_tests(room.tests), number)
         if failed:
             return failed
-        is_same = mutant[0].endswith(".c") and self.is_same_code(mutant, room.texts[mutant[0]])
-        return "same object code" if is_same else "SURVIVED"
+        if mutant[0].endswith(".c") and self.is_same_code(mutant, room.texts[mutant[0]]):
+            return "same object code"
+        if self.options.also:
+            failed = self.failing_test(self.measured_tests(self.options.also), number)
+        return failed or "SURVIVED"
 
 
 def with_line(text, mutant):

@@ -62,7 +62,7 @@ OTHER_TESTS = {
     "core/world": "^test_(arguments|two_worlds)$",
     "sched/frame": "^test_(accumulate|command_log|event_flow|frame|frame_failure|fused_changes|sets|pace|changed_frames"
     "|changed_schedule|reacting|waiting)$",
-    "sched/history": "^test_(captured|history_frames|restart)$",
+    "sched/history": "^test_(captured|changed_schedule|history_frames|restart|sets)$",
     "sched/observe": "^test_(watched|captured|frame)$",
     "sched/schedule": "^test_(changed_schedule|frame|fused|fused_order|sets)$",
     "include/quern/entity.hpp": r"^cpp_entities",

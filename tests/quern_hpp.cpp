@@ -226,6 +226,11 @@ static void types_have_names_of_their_own()
                return world.resource<Impostor>() != nullptr ? QUERN_OK : QUERN_ERROR_LAYOUT_MISMATCH;
            }) == QUERN_ERROR_LAYOUT_MISMATCH);
     EXPECT(message_has("resource") && message_has("'game::Impostor'"));
+    quern::schedule schedule(world);
+    EXPECT(result_of([&] {
+               return schedule.add_once(
+                   "watch", [](quern::context) {}, quern::if_changed<Impostor>{});
+           }) == QUERN_ERROR_LAYOUT_MISMATCH);
     EXPECT(world.event<Renamed>().bits != 0);
     EXPECT(result_of([&] { return world.emit(Impostor{"event"}); }) == QUERN_ERROR_LAYOUT_MISMATCH);
     EXPECT(message_has("event") && message_has("'game::Impostor'"));

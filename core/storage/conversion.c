@@ -37,8 +37,6 @@ static quern__type element_type(const quern_field *field)
                         .fields = (quern_field *)(uintptr_t)field->element->fields,
                         .field_count = field->element->field_count};
     memcpy(type.name, field->name, strlen(field->name) + 1);
-    for (uint32_t i = 0; i < type.field_count; i++)
-        type.has_entity_fields |= type.fields[i].type == QUERN_FIELD_ENTITY;
     return type;
 }
 

@@ -293,7 +293,7 @@ quern_result quern_delta_create_limited(quern_history *history, uint64_t from, u
         if (query->world != world)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "%s: the query belongs to another world than the history: create_delta it in the world of "
+                "%s: the query belongs to another world than the history: create it in the world of "
                 "the history",
                 __func__);
         if (query->filter_count > 0)

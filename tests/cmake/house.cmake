@@ -117,9 +117,11 @@ if(CMAKE_CXX_COMPILER)
                                   "changed its structure.*; called by a loop over a quern::query\nended\n$")
   add_test(NAME cpp_replays_end_on_exceptions COMMAND cpp_objects20 throw)
   set_tests_properties(cpp_replays_end_on_exceptions PROPERTIES PASS_REGULAR_EXPRESSION "ended\n$")
-  set(mistakes get set dead next none)
+  set(mistakes get set dead next moved liked none)
   set(messages "does not have component 'Number'.*called by quern::entity_ref::get" "not alive any more.*called by quern::app"
                "is not alive.*called by quern::entity_ref::get" "by which the loop goes on.*called by a loop over targets or sources"
+               "by which the loop goes on.*called by a loop over targets or sources"
+               "by which the loop goes on.*called by a loop over targets or sources"
                "called by quern::app")
   foreach(mistake message IN ZIP_LISTS mistakes messages)
     set(test cpp_entities_end_with_the_message_${mistake})

@@ -463,6 +463,21 @@ int main(int argc, char **argv)
             for (auto child : entity.children())
                 child.next_sibling(app.parent()).destroy();
         }
+        if (std::strcmp(argv[1], "moved") == 0) {
+            for (int i = 0; i < 3; i++)
+                app.create().set_parent(entity);
+            for (auto child : entity.children())
+                child.next_sibling(app.parent()).set_parent(quern::null);
+        }
+        if (std::strcmp(argv[1], "liked") == 0) {
+            const auto likes = many(app, "likes");
+            for (int i = 0; i < 3; i++)
+                app.create().relate(likes, entity);
+            for (auto source : entity.sources(likes)) {
+                (void)source;
+                entity.destroy();
+            }
+        }
         entity.destroy();
         if (std::strcmp(argv[1], "set") == 0) entity.set(Number{1});
         return entity.get<Number>().value;

@@ -112,6 +112,11 @@ static void check_strings()
     EXPECT(text == "text");
     quern::must(text.assign(std::string_view()));
     EXPECT(text.empty());
+    text = same;
+    quern::must(same.append("s"));
+    EXPECT(text == "text" && same == "texts");
+    text = std::move(same);
+    EXPECT(text == "texts");
 }
 
 /* An element that is set may be one of a list that shares its block, which the call gives up. */

@@ -137,6 +137,9 @@ void failures_of_loops_are_reported()
     for (auto [entity, position] : query.rows(result))
         if (position.x == 0) EXPECT(result_of([&, e = entity] { return world.destroy(e); }) == QUERN_OK);
     EXPECT(result == QUERN_ERROR_STRUCTURE_CHANGED);
+    for (auto [entity, position] : query.rows(result))
+        if (position.x >= 0 && !quern_entity_is_null(entity)) break;
+    EXPECT(result == QUERN_OK); /* also if the loop is left early */
     for (auto [entities, positions] : query.chunks(result)) {
         count += entities.size() + positions.size();
         EXPECT(result_of([&, e = entities[0]] { return world.destroy(e); }) == QUERN_OK);

@@ -156,6 +156,9 @@ void prefabs_are_described()
     const quern_prefab again = tower.create();
     app.destroy_prefab(prefab);
     EXPECT(again.bits != prefab.bits && app.spawn(again).get<Health>().points == 100);
+    quern::blueprint deep(app);
+    deep.root().child("gun").child("sight").set(Health{3});
+    EXPECT(app.spawn(deep.create()).find("gun/sight").get<Health>().points == 3);
     /* A mistake in a description is that of the call. */
     quern::world world;
     quern::blueprint wrong(world);
@@ -206,16 +209,15 @@ void getters_find_values()
     app.entity(entities[6]).set(Frozen{});
     EXPECT(healths.get(ref)->points == 60 && ref.handle() == entities[6]);
     uint32_t count = 0;
-    int sum = 0;
     healths.each_write(entities.data(), 1000, [&](uint32_t i, Health &health) {
         EXPECT(i % 2 == 0);
-        health.points = 1;
+        health.points = 3 * static_cast<int>(i);
     });
-    healths.each(entities.data(), 1000, [&](uint32_t, const Health &health) {
+    healths.each(entities.data(), 1000, [&](uint32_t i, const Health &health) {
+        EXPECT(i == 2 * count && health.points == 3 * static_cast<int>(i));
         count++;
-        sum += health.points;
     });
-    EXPECT(count == 500 && sum == 500 && app.get<Position>(entities[5])->x == 50);
+    EXPECT(count == 500 && app.get<Position>(entities[5])->x == 50);
 }
 
 void commands_are_for_many()
@@ -386,6 +388,11 @@ void recordings_are_replayed(uint32_t thread_count)
         make_replayed(app);
         quern::replay_recorder recorder(app.schedule(), bytes.sink(), quern::replay_inputs<Keys>(app));
         EXPECT(recorder != nullptr);
+        quern::world other;
+        const auto def = quern::replay_inputs<Keys, Position>(other, QUERN_REPLAY_WHOLE);
+        EXPECT(def.inputs[0].bits != 0 && def.inputs[1].bits != 0 &&
+               def.inputs[1].bits != def.inputs[0].bits);
+        EXPECT(def.detail == QUERN_REPLAY_WHOLE);
         for (int i = 0; i < 5; i++) {
             app.resource<Keys>()->step = i;
             quern::must(recorder.run(app.jobs(), 1));
@@ -432,6 +439,9 @@ void failed_allocations_are_reported()
             const quern_prefab prefab = tower.create();
             if (prefab.bits == 0) return QUERN_ERROR_OUT_OF_MEMORY;
             quern::getter<Health> getter(world);
+#ifdef QUERN_CPP_EXCEPTIONS
+            EXPECT(getter != nullptr); /* the constructor has thrown otherwise */
+#endif
             if (getter == nullptr) return QUERN_ERROR_OUT_OF_MEMORY;
             return getter.get(entity)->points == 1 ? QUERN_OK : QUERN_ERROR_LIMIT;
         });
@@ -592,6 +602,12 @@ void old_layouts_are_refused()
     EXPECT(result_of([&] { return world.set(thing, OldThing{8}); }) == QUERN_ERROR_LAYOUT_MISMATCH);
     EXPECT(std::strstr(quern_error_message(), "'Thing'") != nullptr);
     EXPECT(world.get<NewThing>(thing)->second == 7);
+    quern::blueprint outdated(world);
+    EXPECT(result_of([&] {
+               outdated.root().set(OldThing{8});
+               return outdated.create().bits != 0 ? QUERN_OK : QUERN_ERROR_LAYOUT_MISMATCH;
+           }) == QUERN_ERROR_LAYOUT_MISMATCH);
+    EXPECT(std::strstr(quern_error_message(), "'Thing'") != nullptr);
     EXPECT(world.redefine_component<OldThing>().bits != 0);
     EXPECT(world.get<OldThing>(thing)->second == 7);
     EXPECT(result_of([&] { return world.set(thing, NewThing{1, 8}); }) == QUERN_ERROR_LAYOUT_MISMATCH);

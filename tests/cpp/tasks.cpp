@@ -89,11 +89,13 @@ void loops_are_submitted(uint32_t thread_count)
         }));
         quern::must(tasks.wait());
         EXPECT(counted::living == 0 && squares[70] == 4900 && squares[4999] == 4999 * 4999);
+        std::atomic<uint32_t> largest{0};
         quern::must(tasks.run_for(100, 10, [&](uint32_t begin, uint32_t end, uint32_t) {
+            if (end - begin > 10) largest = end - begin;
             for (uint32_t i = begin; i < end; i++)
                 squares[i] = -1;
         }));
-        EXPECT(squares[0] == -1 && squares[99] == -1 && squares[100] == 10000);
+        EXPECT(squares[0] == -1 && squares[99] == -1 && squares[100] == 10000 && largest == 0);
         tasks.cancel();
         EXPECT(tasks.is_cancelled());
         EXPECT(result_of([&] { return tasks.run_for(100, 1, [](uint32_t, uint32_t) {}); }) ==
@@ -248,6 +250,17 @@ void lambdas_are_kept_while_they_can_be_called(uint32_t thread_count)
     while (!is_done)
         quern::must(group.wait_for(1000000, &is_done));
     EXPECT(counted::living == 0 && calls == 10);
+    other.hold();
+    quern::must(group.submit([kept = counted()] { (void)kept; }, quern::after_tasks(other)));
+    quern::must(group.wait_for(1000, &is_done));
+    EXPECT(!is_done && counted::living == 1);
+    quern::must(other.release());
+    quern::must(group.wait());
+    EXPECT(counted::living == 0);
+    EXPECT(result_of([&] {
+               return group.submit([kept = counted()] { (void)kept; }, quern::on_worker{1000});
+           }) == QUERN_ERROR_INVALID_ARGUMENT);
+    EXPECT(counted::living == 0);
     submit_loop();
     other.hold();
     uint32_t index = 0;

@@ -27,6 +27,9 @@ struct Hit {
     quern_entity victim;
     int damage;
 };
+struct Miss {
+    int distance;
+};
 struct Sum {
     int points;
     uint32_t rows;
@@ -110,10 +113,10 @@ static void events_are_emitted_and_read()
         "hurt",
         [](quern::context context) {
             Total &total = context.resource<Total>();
-            total.rows += static_cast<uint32_t>(context.event_count<Hit>());
+            total.rows += static_cast<uint32_t>(context.event_count<Hit>() + context.event_count<Miss>());
             context.each_event<Hit>([&](const Hit &hit) { total.points += hit.damage; });
         },
-        quern::reads_events<Hit>{}, quern::writes_resource<Total>{});
+        quern::reads_events<Miss, Hit>{}, quern::writes_resource<Total>{});
     app.create(Health{3});
     app.create(Health{4});
     app.run(1, 2);

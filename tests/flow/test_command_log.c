@@ -374,6 +374,15 @@ static void create_with_components(quern_context *context)
         cr_assert(quern_context_emit(context, note, &i, 1));
 }
 
+Test(command_log, events_of_one_callback_are_listed_as_one)
+{
+    a = setup_entity(world);
+    make_system(schedule, "first", NULL, .begin = create_with_components, .emits = {note});
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_log().count, 4u);
+    cr_assert(command_at(3).kind == QUERN_COMMAND_EMIT && command_at(3).command_count == 10240);
+}
+
 /* The list of components is full before the list of commands. Events of one callback are one, in however many blocks. */
 Test(command_log, what_is_left_out_is_the_end_of_the_frame)
 {

@@ -833,6 +833,27 @@ Test(spawn_commands, refused_instance_takes_no_other_commands_along)
     close_scene(&it);
 }
 
+Test(spawn_commands, members_of_all_refused_instances_are_counted)
+{
+    scene it;
+    open_scene(&it, NULL);
+    const quern_component large = setup_component(it.world, "large", 16 * 1024 - 128, 8);
+    const quern_entity home = make(&it, 20), child = make(&it, 21),
+                       root = setup_entity_with(it.world, &large, 1);
+    quern_prefab lone, pair;
+    must(quern_prefab_capture(it.world, root, &lone));
+    must(quern_entity_relate(it.world, child, it.parent, root));
+    must(quern_prefab_capture(it.world, root, &pair));
+    quern_commands *commands = quern_world_commands(it.world);
+    must(quern_commands_spawn(commands, pair, &(quern_spawn_def){.parent = home}, NULL));
+    must(quern_commands_spawn(commands, pair, &(quern_spawn_def){.parent = home}, NULL));
+    must(quern_commands_spawn(commands, lone, &(quern_spawn_def){.parent = home}, NULL));
+    cr_assert_neq(quern_world_flush(it.world), QUERN_OK);
+    cr_assert(strstr(quern_error_message(), "commands on 5 entities") != NULL, "%s", quern_error_message());
+    assert_valid(it.world);
+    close_scene(&it);
+}
+
 /* --------------------------------------------------------------------------------------------- limits */
 
 enum { WIDE = 65536, HALF = WIDE / 2 + 1 }; /* 2 * HALF instances have 2^32 + 2^17 members */
@@ -869,5 +890,25 @@ Test(spawn_commands, more_members_than_32_bits_count_are_refused)
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
     assert_valid(world);
     quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+/* The creates of one callback, members of instances among them, have numbers of 32 bits. */
+Test(spawn_commands, clone_after_the_most_creates_of_a_callback_is_refused)
+{
+    static const quern_prefab_member_def members[WIDE];
+    quern_world *world;
+    quern_prefab prefab;
+    must(quern_world_create(NULL, &world));
+    must(quern_prefab_create(world, members, WIDE, &prefab));
+    const quern_entity entity = setup_entity(world);
+    quern_commands *commands = quern_world_commands(world);
+    for (uint32_t i = 0; i < QUERN_MAX_ENTITIES / WIDE; i++)
+        must(quern_commands_spawn(commands, prefab, NULL, NULL));
+    must(quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES % WIDE - 1, NULL));
+    must(quern_commands_clone(commands, entity, NULL, NULL));
+    cr_assert_eq(quern_commands_clone(commands, entity, NULL, NULL), QUERN_ERROR_LIMIT, "%s",
+                 quern_error_message());
+    quern_world_discard_commands(world);
     quern_world_destroy(world);
 }

@@ -149,6 +149,7 @@ Test(inspect_http, refuses_wrong_frames)
         "\x83\x85xxxxHello",                        /* unknown */
         "\x8b\x85xxxxHello",                        /* unknown */
         "\x89\xfe\x01\x01xxxxHello",                /* a long ping */
+        "\x88\xfe\x01\x01xxxxHello",                /* a long close */
         "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff", /* 2^63 bytes */
         "\x81\xfe\x03\xe9xxxx",                     /* 1001 bytes */
     };

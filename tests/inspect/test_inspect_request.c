@@ -109,6 +109,11 @@ static Body body_of(quern_entity entity)
 Test(inspect, lists_a_world)
 {
     inspect_scene_open(&scene, 300, NULL);
+    const quern_component_def share = {.name = "Share",
+                                       .size_bytes = 4,
+                                       .alignment_bytes = 4,
+                                       .fields = {{"part", QUERN_FIELD_F32, .count = 1, .maximum = 1}}};
+    must(quern_component_register(scene.world, &share, &(quern_component){0}));
     run_frames(2);
     cJSON *json = get("world", NULL);
     cr_assert_eq(number(json, "entity_count"), 302);
@@ -121,6 +126,7 @@ Test(inspect, lists_a_world)
     const cJSON *speed = cJSON_GetArrayItem(cJSON_GetObjectItem(body, "fields"), 1);
     cr_assert_str_eq(cJSON_GetObjectItem(speed, "unit")->valuestring, "m/s");
     cr_assert_eq(number(speed, "maximum"), 10);
+    cr_assert_not_null(strstr(inspect_get(&scene, "types", NULL), "\"minimum\":0,\"maximum\":1"));
     cJSON_Delete(json);
     json = get("archetypes", NULL);
     double rows = 0;

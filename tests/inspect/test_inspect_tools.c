@@ -398,6 +398,12 @@ Test(inspect_tools, compares_fields_of_all_types)
         snprintf(arguments, sizeof arguments, "query=Things&where=%s", cases[i].where);
         expect_rows(arguments, 1, cases[i].holds, cases[i].holds);
     }
+    for (uint32_t i = 0; i < 2; i++) {
+        char arguments[160];
+        snprintf(arguments, sizeof arguments, "query=Things&where=Things.other=%u:1",
+                 quern_entity_index(scene.root) + i);
+        expect_rows(arguments, 1, i == 0, i == 0);
+    }
     refuse("GET", "table", "query=Things&where=Things.small[3]=1", 404);
     refuse("GET", "table", "query=Things&where=Things.text<a", 400);
 }
@@ -996,6 +1002,31 @@ Test(inspect_tools, records_frames_as_a_test_case)
     cr_assert_eq(report.frame_count, 5u);
     quern_byte_buffer_release(&archive);
     quern_byte_buffer_release(&replay);
+}
+
+static void copy_counts(void *to, const void *from, uint32_t count, void *user_data)
+{
+    memcpy(to, from, count * sizeof(uint32_t));
+}
+
+/* The value of a resource with hooks may own memory: it is no input, and keeps its first value. */
+Test(inspect_tools, records_frames_beside_a_resource_with_hooks)
+{
+    quern_resource owner;
+    inspect_scene_open(&scene, 4, NULL);
+    const quern_resource_def def = {.name = "Owner",
+                                    .size_bytes = 4,
+                                    .alignment_bytes = 4,
+                                    .fields = {{"count", QUERN_FIELD_U32, .count = 1}},
+                                    .hooks = {.copy = copy_counts}};
+    must(quern_resource_register(scene.world, &def, &owner));
+    run_frames(1);
+    cJSON_Delete(post("record_case", "frames=2"));
+    run_frames(3);
+    cJSON *json = get("case", NULL);
+    cr_assert_eq(member(json, "recorded_count")->valuedouble, 2);
+    cr_assert(cJSON_IsNull(member(json, "fault")));
+    cJSON_Delete(json);
 }
 
 Test(inspect_tools, ends_a_test_case_whose_world_changes)

@@ -152,6 +152,8 @@ static void ponder(quern_context *context, const quern_view *view)
     }
 }
 
+uint64_t program_felt_count;
+
 /* Events change a mind in their order. */
 static void feel(quern_context *context, const quern_view *view)
 {
@@ -159,7 +161,9 @@ static void feel(quern_context *context, const quern_view *view)
     const program_poke *pokes = QUERN_EVENTS(view, program_poke);
     for (uint32_t end = view->count, i = 0; i < end; i++) {
         program_mind *mind = quern_context_lookup_write(context, pokes[i].entity, rank->mind);
-        if (mind != NULL) mind->felt = quern_random(mind->felt, pokes[i].strength);
+        if (mind == NULL) continue;
+        mind->felt = quern_random(mind->felt, pokes[i].strength);
+        __atomic_fetch_add(&program_felt_count, 1, __ATOMIC_RELAXED);
     }
 }
 

@@ -73,6 +73,9 @@ typedef struct program_run {
     double *out_seconds;                /* receives what the network needs */
 } program_run;
 
+/* Number of events that have changed a mind, in all runs. */
+extern uint64_t program_felt_count;
+
 program_draw program_draw_from(uint64_t seed);
 
 void program_open(program_rank *rank, const program_draw *draw, const quern_ranks_def *base,

@@ -57,6 +57,30 @@ Test(json_values, values)
     quern_world_destroy(at.world);
 }
 
+Test(json_values, keys_name_whole_parts_of_fields)
+{
+    const scene at = open_scene(NULL);
+    quern_type_info type;
+    Thing thing;
+    char text[128];
+    memset(&thing, 0, sizeof thing);
+    must(quern_component_get_info(at.world, at.thing, &type));
+    const char *const accepted = "{\"place\": {\"at\": {\"y\": 4}}}";
+    must(quern_json_read_value(at.world, &type, &thing, accepted, strlen(accepted), NULL));
+    cr_assert_eq(thing.place.at.y, 4);
+    static const char *const refused[] = {"{\"plane\": {}}", "{\"pl\": {}}", "{\"place\": {\"by\": {}}}",
+                                          "{\"place.at\": {}}", "{\"title\": {}}"};
+    for (uint32_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        must_refuse(INVALID_ARGUMENT, at.world,
+                    quern_json_read_value(at.world, &type, &thing, refused[i], strlen(refused[i]), NULL));
+    for (int bytes = QUERN_MAX_NAME_BYTES - 2; bytes < QUERN_MAX_NAME_BYTES + 5; bytes++) {
+        snprintf(text, sizeof text, "{\"%0*u\": 1}", bytes, 7u);
+        must_refuse(INVALID_ARGUMENT, at.world,
+                    quern_json_read_value(at.world, &type, &thing, text, strlen(text), NULL));
+    }
+    quern_world_destroy(at.world);
+}
+
 Test(json_values, random_floats_survive_a_round_trip)
 {
     const scene at = open_scene(NULL);

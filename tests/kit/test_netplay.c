@@ -232,6 +232,48 @@ Test(netplay, repeats_of_old_packets_do_not_keep_a_player)
     free(net.packets);
 }
 
+/* Returns how many packets of player 1 the machine of player 0 has accepted. repeats: whether packets of an earlier machine
+ * of player 1 arrive late. */
+static uint64_t accepted_packets(bool repeats)
+{
+    enum { LIFE = 3 }; /* place of the machine's number */
+    network net;
+    machine machines[2];
+    sent_packet old = {.size = 0};
+    const quern_netplay_def def = {.player_count = 2, .timeout_seconds = 0.03};
+    quern_netplay_player_status status;
+    open_network(&net, 1);
+    open_machines(machines, 2, &net, &def);
+    for (net.tick = 0; net.tick < 400; net.tick++) {
+        for (uint32_t i = 0; i < net.count; i++)
+            if (net.tick == 100 && net.packets[i].from == 1) old = net.packets[i];
+        if (net.tick == 100) {
+            old.bytes[LIFE] ^= 1;
+            const uint32_t end = old.size - 4, sum = quern__netplay_checksum(99, old.bytes, end);
+            for (uint32_t i = 0; i < 4; i++)
+                old.bytes[end + i] = (unsigned char)(sum >> (8 * i));
+        }
+        if (net.tick > 300 && repeats) {
+            old.arrival = net.tick;
+            net.packets[net.count++] = old;
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            step_machine(&machines[i], NULL);
+            cr_assert_eq(machines[i].result, QUERN_OK, "%s", quern_error_message());
+        }
+    }
+    must(quern_netplay_get_player_status(machines[0].netplay, 1, &status));
+    close_machines(machines, 2, &net);
+    return status.received_packets;
+}
+
+Test(netplay, packets_of_an_earlier_machine_are_not_accepted)
+{
+    const uint64_t count = accepted_packets(false);
+    cr_assert_gt(count, 100u);
+    cr_assert_eq(accepted_packets(true), count);
+}
+
 /* Of four players, 0 and 1 are gone at once, or 0 is cut off and heard again. */
 Test(netplay, the_larger_group_goes_on)
 {

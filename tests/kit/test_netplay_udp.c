@@ -347,6 +347,18 @@ Test(netplay_udp, the_largest_packet_is_sent_at_the_lowest_limit)
     quern_netplay_udp_destroy(b);
 }
 
+/* Sockets may not send to all machines of a network unless they ask for it. */
+Test(netplay_udp, datagrams_that_the_system_refuses_are_counted)
+{
+    quern_netplay_udp *udp = open_udp(&(quern_netplay_udp_def){0});
+    cr_assert_eq(quern_netplay_udp_set_address(udp, 1, "255.255.255.255", 4000), QUERN_OK);
+    send_bytes(udp, 1, "hello", 5);
+    const quern_netplay_udp_status status = udp_status(udp);
+    cr_assert(status.failed_count == 1 && status.dropped_count == 0 && status.sent_count == 0);
+    cr_assert_neq(status.system_error, 0);
+    quern_netplay_udp_destroy(udp);
+}
+
 Test(netplay_udp, no_more_bytes_are_sent_than_allowed)
 {
     quern_netplay_udp *a =

@@ -666,6 +666,27 @@ Test(ranks, what_is_within_the_radius_of_the_other_rank_is_its_ghost)
     }
 }
 
+Test(ranks, ghosts_have_the_components_of_their_entities)
+{
+    pair p = open_pair(false);
+    for (uint32_t i = 0; i < 8; i++)
+        add_entity(&p.worlds[0], 10 + i, i < 4 ? 0 : 3);
+    add_entity(&p.worlds[0], 1, 1.4f);
+    const quern_entity plain = add_entity(&p.worlds[0], 2, 1.6f);
+    must(quern_entity_remove(p.worlds[0].world, plain, p.worlds[0].colour));
+    must(quern_ranks_run_all(p.list, 2, 1, NULL));
+    uint32_t ghost_count = 0;
+    for (uint32_t rank = 0; rank < 2; rank++)
+        for (uint64_t id = 1; id <= 2; id++) {
+            const quern_entity ghost = ghost_of(&p, rank, id);
+            if (quern_entity_is_null(ghost)) continue;
+            ghost_count++;
+            cr_assert_eq(quern_entity_has(p.worlds[rank].world, ghost, p.worlds[rank].colour), id == 1);
+        }
+    cr_assert_eq(ghost_count, 2u);
+    close_pair(&p);
+}
+
 /* Adds entities along a line, half of them on each rank. */
 static void add_line(const pair *p, uint32_t count)
 {

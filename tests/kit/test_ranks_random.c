@@ -37,7 +37,7 @@ Test(ranks_random, programs_have_one_hash_on_every_number_of_ranks)
         }
     }
     cr_assert(sum.moved_count > 0 && sum.dropped_count > 0 && sum.ghost_count > 0 &&
-              sum.message_count > 0 && sum.far_count > 0);
+              sum.message_count > 0 && sum.far_count > 0 && program_felt_count > 0);
 }
 
 Test(ranks_random, restarts_have_the_hash_of_an_uninterrupted_run)

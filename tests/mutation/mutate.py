@@ -9,13 +9,13 @@
 
 A mutant is a program in which one condition is flipped, one bound is moved or one statement is dropped. All
 chosen mutants are built at once, so that one costs a test run and no build: a function with mutants has its
-body once for each of them, and the environment variable QUERN_MUTANT selects one. Headers of C++ consist of
-templates, so each of their mutants is built by itself. Each path is a room with --count mutants of its own. Its tests
-run until one fails, the quickest first: those that match --tests, or else those in the folder of tests/ with the same
-path; then, if all of them pass, those that match --also. A test that needs many times as long as without a mutant has
-failed. A mutant that does not compile is replaced by another one. One that no test notices is compiled by itself, and
-does not count if its object code is that of the unchanged file. A line of a table counts the mutants of each room as
-soon as they are tried, and the whole table is at the end.
+body once for each of them, and the environment variable QUERN_MUTANT selects one. What a header of C++ computes at
+compile time cannot be selected, so each of its mutants there is built by itself. Each path is a room with --count
+mutants of its own. Its tests run until one fails, the quickest first: those that match --tests, or else those in the
+folder of tests/ with the same path; then, if all of them pass, those that match --also. A test that needs many times as
+long as without a mutant has failed. A mutant that does not compile is replaced by another one. One that no test notices
+is compiled by itself, and does not count if its object code is that of the unchanged file. A line of a table counts the
+mutants of each room as soon as they are tried, and the whole table is at the end.
 
 The library is built with -O1, and tests draw as many seeds as under the address sanitizer (tests/support/effort.h).
 
@@ -24,6 +24,7 @@ tree and its build are in build/mutants, so that the sources themselves never ch
 """
 
 import argparse
+import concurrent.futures
 import difflib
 import glob
 import hashlib
@@ -44,12 +45,26 @@ COPY_EXCLUDES = ("build", ".git")
 OTHER_TESTS = {
     "core/base": "^test_(bytes|list|list_bytes|list_calls|list_world|resident)$",
     "core/check": "^test_(bulk_create|arguments|empty_archetypes)$",
-    "core/record": "^test_(redefine|redefine_layout|spawn_commands|view_commands|view_commands_kept)$",
-    "core/relations": "^test_reaction_calls$",
+    "core/entities": "^test_random_reactions$",
+    "core/events": "^test_(event_flow|history_frames|restart)$",
+    "core/playback": "^test_(accumulate|clone_commands|command_log|failed_commands|fused|fused_order|related"
+    "|spawn_commands|spawn_orders|sync|synced|view_commands|view_commands_kept|waiting|world_commands)$",
+    "core/prefabs": "^test_(prefab_frames|prefab_model|spawn_commands|spawn_orders)$",
+    "core/query": "^test_(climb|ordered|queried|sorted)$",
+    "core/reactions": "^test_(hooked|reacting|reactions_meet|reactions_order)$",
+    "core/record": "^test_(clone_commands|failed_commands|redefine|redefine_layout|relate_commands|row_commands"
+    "|spawn_commands|view_commands|view_commands_kept)$",
+    "core/relations": "^test_(climb|levels|names|reaction_calls|related|target)$",
+    "core/storage": "^test_(bulk_create|changed|empty_archetypes|entity_enabled|history|list_bytes|list_world"
+    "|redefine|row_changes|trimmed)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
-    "sched/frame": "^test_(frame|frame_failure|sets|pace|changed_frames|changed_schedule|fused_changes)$",
+    "core/world": "^test_(arguments|two_worlds)$",
+    "sched/frame": "^test_(accumulate|command_log|event_flow|frame|frame_failure|fused_changes|sets|pace|changed_frames"
+    "|changed_schedule|reacting|waiting)$",
+    "sched/history": "^test_(captured|changed_schedule|history_frames|restart|sets)$",
     "sched/observe": "^test_(watched|captured|frame)$",
+    "sched/schedule": "^test_(changed_schedule|frame|fused|fused_order|sets)$",
     "include/quern/entity.hpp": r"^cpp_entities",
     "include/quern/getters.hpp": r"^cpp_objects",
     "include/quern/prefabs.hpp": r"^cpp_objects",
@@ -61,8 +76,11 @@ OTHER_TESTS = {
 }
 # Targets of those that have another name than their program.
 TARGETS = [(r"cpp_(apps|must|mistakes)_", "quern_hpp_cpp17"), (r"cpp_loops_", "cpp_loops17"),
-           (r"cpp_entities_", "cpp_entities17"), (r"inspect_answers$", "swarm quern_inspect_large")]
+           (r"cpp_entities_", "cpp_entities17"), (r"cpp_grids_", "cpp_kit17"), (r"cpp_replays_", "cpp_objects20"),
+           (r"inspect_answers$", "swarm quern_inspect_large")]
 
+# What such lines say holds at compile time.
+UNTOUCHED = ("#", "static const", "static_assert(", "_Static_assert(", "\x01")
 COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")
 ADDED_ONE = re.compile(r" [+-] 1\b")
@@ -140,7 +158,7 @@ def file_mutants(path, text):
     for index, (line, mask) in enumerate(zip(lines, mask_lines)):
         inside = depth > 0
         depth += mask.count("{") - mask.count("}")
-        if not inside or mask.lstrip().startswith(("#", "static const", "\x01")):
+        if not inside or mask.lstrip().startswith(UNTOUCHED):
             continue
         for operator, changed in line_mutants(line, mask):
             if changed.strip() == ";" and not is_whole_statement(mask_lines, index):
@@ -163,39 +181,70 @@ SWITCH = (
 )
 
 
+def switchable_bodies(text):
+    """Yields (first line, last line), counted from 0, of function bodies that can have switches: the braces have lines
+    of their own, or the whole function has one line. Constant expressions of C++ cannot read the switch."""
+    lines, mask_lines = text.split("\n"), masked(text).split("\n")
+    index = 0
+    while index < len(lines):
+        first = index
+        index += 1
+        if lines[first].strip() == "{":
+            end = lines[first][:-1] + "}"
+            last = next((place for place in range(index, len(lines)) if lines[place] == end), first)
+            index = last + 1
+        elif re.search(r"\) .*\{ .* \}$", mask_lines[first]) and not CONDITION.match(lines[first]):
+            last = first
+        else:
+            continue
+        signature = first
+        while signature > 0 and not mask_lines[signature - 1].rstrip("\x01").endswith((";", "{", "}", ":")):
+            if not mask_lines[signature - 1].strip(" \x01"):
+                break
+            signature -= 1
+        if not any("constexpr" in line.split("{")[0] for line in mask_lines[signature : first + 1]):
+            yield first, last
+
+
 def with_switches(text, numbered):
     """Returns the text of a file with all its mutants, and a list with the number of the mutant, or 0, of each line.
 
-    numbered: (number, mutant) of this file. A function body begins and ends with a brace in the first column."""
+    numbered: (number, mutant) of this file. Mutants outside of switchable bodies are left out."""
     lines = text.split("\n")
     out = [(line, 0) for line in SWITCH.split("\n")[:-1]]
-    start = 0
-    while start < len(lines):
-        end = lines.index("}", start) if lines[start] == "{" else start
-        inside = [(number, mutant) for number, mutant in numbered if start < mutant[1] - 1 < end]
-        if inside:
-            out.append(("{", 0))
-            for number, (_, line, _, changed) in inside:
-                body = lines[start + 1 : line - 1] + [changed] + lines[line:end]
-                out += [(f"if (quern__mutant == {number}) {{", number)]
-                out += [(row, number) for row in body] + [("} else", number)]
-            out += [(row, 0) for row in ["{"] + lines[start + 1 : end] + ["}", "}"]]
+    next_line = 0
+    for first, last in switchable_bodies(text):
+        inside = [(number, mutant) for number, mutant in numbered if first <= mutant[1] - 1 <= last]
+        if not inside:
+            continue
+        out += [(row, 0) for row in lines[next_line:first]]
+        next_line = last + 1
+        if first == last:
+            brace = re.search(r"\{ [^{]*(?:\{[^{}]*\}[^{}]*)*\}$", masked(lines[first])).start()
+            before, body = lines[first][:brace] + "{", [lines[first][brace + 1 : -1]]
+            bodies = [[mutant[3][brace + 1 : -1]] for _, mutant in inside]
         else:
-            out += [(row, 0) for row in lines[start : end + 1]]
-        start = end + 1
+            before, body = lines[first], lines[first + 1 : last]
+            bodies = [with_line(text, mutant).split("\n")[first + 1 : last] for _, mutant in inside]
+        out.append((before, 0))
+        for (number, _), changed in zip(inside, bodies):
+            out += [(row, number) for row in [f"if (quern__mutant == {number}) {{"] + changed + ["} else"]]
+        out += [(row, 0) for row in ["{"] + body + ["}", "}"]]
+    out += [(row, 0) for row in lines[next_line:]]
     return "\n".join(row for row, _ in out), [number for _, number in out]
 
 
 def source_files(path):
-    """Returns the C files at or below a path, relative to the root of the tree."""
+    """Returns the C files at or below a path, or several separated by commas, relative to the root of the tree."""
     found = set()
-    whole = os.path.abspath(path)
-    if os.path.isfile(whole):
-        found.add(os.path.relpath(whole, ROOT))
-    elif not os.path.isdir(whole):
-        sys.exit(f"mutate.py: there is neither a file nor a folder '{path}'")
-    for folder, _, names in os.walk(whole):
-        found.update(os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".c"))
+    for part in path.split(","):
+        whole = os.path.abspath(part)
+        if os.path.isfile(whole):
+            found.add(os.path.relpath(whole, ROOT))
+        elif not os.path.isdir(whole):
+            sys.exit(f"mutate.py: there is neither a file nor a folder '{part}'")
+        for folder, _, names in os.walk(whole):
+            found.update(os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".c"))
     if not found:
         sys.exit(f"mutate.py: there is no C file in {path}")
     return sorted(found)
@@ -205,6 +254,8 @@ def tests_of(path, pattern, root=ROOT):
     """Returns a regular expression for the tests of a room: the pattern, or the programs in its folder of tests/."""
     if pattern:
         return pattern
+    if "," in path:
+        return "|".join(dict.fromkeys(tests_of(part, pattern, root) for part in path.split(",")))
     name = os.path.relpath(os.path.abspath(path), root)
     folder = os.path.join(root, "tests", os.path.dirname(name) if os.path.isfile(os.path.join(root, name)) else name)
     programs = glob.glob(os.path.join(folder, "**", "test_*.c"), recursive=True)
@@ -219,7 +270,7 @@ class Room:
     """A file or folder, its mutants in the order in which they are tried, and its tests."""
 
     def __init__(self, path, options):
-        self.name = os.path.relpath(os.path.abspath(path), ROOT)
+        self.name = ",".join(os.path.relpath(os.path.abspath(part), ROOT) for part in path.split(","))
         self.texts = {file: read(os.path.join(ROOT, file)) for file in source_files(path)}
         self.mutants = [mutant for file, text in self.texts.items() for mutant in file_mutants(file, text)]
         self.numbered = []
@@ -276,12 +327,14 @@ class Workshop:
     def __init__(self, options):
         self.options = options
         self.tests = {}  # measured, by pattern
+        self.written = {}  # the text of each file with mutants
         self.tree = os.path.join(ROOT, "build", "mutants")
         self.build = os.path.join(self.tree, "build", options.preset)
         self.place = os.path.join(self.build, "mutant.o")
         self.copy_sources()
         # Warnings must not stop a mutant: a dropped statement often leaves a parameter unused.
         flags = ["-DQUERN_DEVELOPER=OFF", "-DCMAKE_C_FLAGS=-DQUERN_LITTLE_EFFORT", "-DCMAKE_C_FLAGS_RELEASE=-O1"]
+        flags += ["-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         self.run(["cmake", "--preset", options.preset] + generator + flags, "configuring")
 
@@ -386,12 +439,18 @@ class Workshop:
             except OSError:
                 continue  # the process has ended, or belongs to another user
 
+    def compile_entries(self):
+        with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as file:
+            return json.load(file)
+
     def compile_alone(self, path, text, options):
         """Compiles a file of the library with another text, to self.place. Returns the messages of the compiler if it
         fails, or an empty string."""
-        with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as file:
-            entry = next(entry for entry in json.load(file) if entry["file"] == os.path.join(self.tree, path))
+        entry = next(entry for entry in self.compile_entries() if entry["file"] == os.path.join(self.tree, path))
         write(entry["file"], text)
+        return self.compile_entry(entry, options)
+
+    def compile_entry(self, entry, options):
         words = shlex.split(entry["command"])
         words[words.index("-o") + 1] = self.place
         done = subprocess.run(words + options, cwd=entry["directory"], capture_output=True, text=True)
@@ -404,24 +463,56 @@ class Workshop:
         with open(self.place, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
-    def write_mutants(self, texts, numbered):
+    def write_mutants(self, rooms):
         """Writes the files with all mutants that compile, and returns the numbers of the others."""
+        texts = {path: text for room in rooms for path, text in room.texts.items()}
+        numbered = [pair for room in rooms for pair in room.numbered]
         broken = set()
-        for path, text in texts.items():
-            if not path.endswith(".c"):
-                continue
-            while True:
-                here = [(n, mutant) for n, mutant in numbered if mutant[0] == path and n not in broken]
-                switched, owners = with_switches(text, here)
-                messages = self.compile_alone(path, switched if here else text, ["-fsyntax-only"])
-                if not messages:
-                    break
-                lines = re.findall(re.escape(path) + r":(\d+):\d+: (?:fatal )?error: ", messages)
-                found = {owners[int(line) - 1] for line in lines} - {0}
-                if not found:
-                    sys.exit(f"mutate.py: {path} does not compile\n{messages[-4000:]}")
-                broken |= found
+        for path in texts:
+            if path.endswith(".c"):
+                self.write_compiling([path], texts, numbered, broken, lambda path=path: self.check_file(path))
+        headers = [path for path in texts if not path.endswith(".c")]
+        if headers:
+            tests = [room.tests for room in rooms if set(headers) & set(room.texts)]
+            users = self.users("|".join(dict.fromkeys(tests)))
+            self.write_compiling(headers, texts, numbered, broken, lambda: self.check_users(users))
         return broken
+
+    def write_compiling(self, paths, texts, numbered, broken, messages_of):
+        """Writes files with their mutants, but without those because of which messages_of() is not empty."""
+        while True:
+            owners = {}
+            for path in paths:
+                here = [(n, mutant) for n, mutant in numbered if mutant[0] == path and n not in broken]
+                switched, owners[path] = with_switches(texts[path], here)
+                self.written[path] = switched if here else texts[path]
+                write(os.path.join(self.tree, path), self.written[path])
+            messages = messages_of()
+            if not messages:
+                return
+            # An error in another line is one of the body that it was found from.
+            for kind in (r" (?:fatal )?error: ", ""):
+                lines = [(path, int(line)) for path in paths
+                         for line in re.findall(re.escape(path) + r":(\d+):\d+:" + kind, messages)]
+                found = {owners[path][line - 1] for path, line in lines} - {0}
+                if found:
+                    break
+            else:
+                sys.exit(f"mutate.py: {paths[0]} does not compile\n{messages[-4000:]}")
+            broken |= found
+
+    def check_file(self, path):
+        return self.compile_alone(path, self.written[path], ["-fsyntax-only"])
+
+    def users(self, pattern):
+        """Returns how the programs that tests run are compiled."""
+        folders = [f"/{target}.dir/" for target in self.programs(pattern)]
+        return [entry for entry in self.compile_entries() if any(folder in entry["command"] for folder in folders)]
+
+    def check_users(self, users):
+        """Returns the messages of the compiler about programs that include a header."""
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            return "".join(pool.map(lambda entry: self.compile_entry(entry, ["-fsyntax-only"]), users))
 
     def is_same_code(self, mutant, text):
         """Whether the object code of a mutant is that of the unchanged file."""
@@ -434,25 +525,26 @@ class Workshop:
 
     def failing_build(self, room, number, mutant):
         """Like failing_test, for a mutant that is built by itself, in a header."""
-        path, text = os.path.join(self.tree, mutant[0]), room.texts[mutant[0]]
-        write(path, with_line(text, mutant))
+        path = os.path.join(self.tree, mutant[0])
+        write(path, with_line(room.texts[mutant[0]], mutant))
         built = self.compile(self.programs(room.tests))
         verdict = "does not compile" if built.returncode else self.failing_test(self.measured_tests(room.tests), number)
-        write(path, text)
+        write(path, self.written[mutant[0]])
+        self.build_programs(room.tests)
         return verdict
 
     def verdict(self, room, number, mutant):
         """Returns the name of the test that notices a mutant, or why none does."""
-        if mutant[0].endswith(".c"):
-            failed = self.failing_test(self.measured_tests(room.tests), number)
-            if not failed and self.options.also:
-                failed = self.failing_test(self.measured_tests(self.options.also), number)
-        else:
-            failed = self.failing_build(room, number, mutant)
+        if f"quern__mutant == {number})" not in self.written[mutant[0]]:
+            return self.failing_build(room, number, mutant) or "SURVIVED"
+        failed = self.failing_test(self.measured_tests(room.tests), number)
         if failed:
             return failed
-        is_same = mutant[0].endswith(".c") and self.is_same_code(mutant, room.texts[mutant[0]])
-        return "same object code" if is_same else "SURVIVED"
+        if mutant[0].endswith(".c") and self.is_same_code(mutant, room.texts[mutant[0]]):
+            return "same object code"
+        if self.options.also:
+            failed = self.failing_test(self.measured_tests(self.options.also), number)
+        return failed or "SURVIVED"
 
 
 def with_line(text, mutant):
@@ -489,7 +581,7 @@ def chosen_mutants(mutants, options):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="+", help="rooms: C files, folders of C files, or headers of C++")
+    parser.add_argument("sources", nargs="+", help="rooms: C files, their folders, headers of C++; a comma joins paths")
     parser.add_argument("--tests", default="", help="a regular expression of ctest entries to run (those of each room)")
     parser.add_argument("--also", default="", help="ctest entries that run on mutants which these tests do not notice")
     parser.add_argument("--count", type=int, default=10, help="how many mutants of each room to try (10)")
@@ -541,8 +633,7 @@ def main():
         room.numbered = list(enumerate(order if options.only else order[: options.count * 3 // 2 + 5], count + 1))
         count += len(room.numbered)
     workshop = Workshop(options)
-    texts = {path: text for room in rooms for path, text in room.texts.items()}
-    broken = workshop.write_mutants(texts, [numbered for room in rooms for numbered in room.numbered])
+    broken = workshop.write_mutants(rooms)
     start = time.monotonic()
     for room in rooms:
         for pattern in [room.tests] + ([options.also] if options.also else []):

@@ -132,6 +132,30 @@ class Switches(unittest.TestCase):
                 printed.append(int(done.stdout))
         self.assertEqual(printed, [6, -1, 3, 10, 6])
 
+    def test_methods_have_switches_but_constant_expressions_have_none(self):
+        header = """\
+class counter {
+  public:
+    int sum(int value) const { return value + 1; }
+    void add()
+    {
+        count_++;
+    }
+
+    constexpr bool is_one(int value) const { return value == 1; }
+    int count_ = 0;
+};
+"""
+        switched = {}
+        for mutant in file_mutants("a.hpp", header):
+            rows = with_switches(header, [(7, mutant)])[0].split("\n")
+            begin = rows.index("if (quern__mutant == 7) {") if "if (quern__mutant == 7) {" in rows else len(rows)
+            switched[mutant[1]] = rows[begin:]
+        self.assertEqual(sorted(switched), [3, 6, 9])
+        self.assertEqual(switched[3][1:6], [" return value; ", "} else", "{", " return value + 1; ", "}"])
+        self.assertEqual(switched[6][1:6], ["        count_--;", "} else", "{", "        count_++;", "}"])
+        self.assertEqual(switched[9], [])
+
     def test_one_mutant_changes_one_line(self):
         mutant = ("a.c", 6, "drop the statement", "    ;")
         self.assertEqual(with_line(PROGRAM, mutant), PROGRAM.replace("    value = value + 1;", "    ;"))
@@ -146,7 +170,7 @@ class Rooms(unittest.TestCase):
             for path in ("core/trees/tree.c", "inspect/frame.c") + tests:
                 open(os.path.join(root, path), "w", encoding="utf-8").close()
             open(os.path.join(root, "tests/core/trees/deep/test_deep.c"), "w", encoding="utf-8").close()
-            return tests_of(os.path.join(root, name), pattern, root)
+            return tests_of(",".join(os.path.join(root, part) for part in name.split(",")), pattern, root)
 
     def test_a_room_has_the_tests_of_its_folder(self):
         self.assertEqual(self.pattern_of("core/trees"), "^(test_deep|test_tree)$")
@@ -156,6 +180,7 @@ class Rooms(unittest.TestCase):
         self.assertEqual(self.pattern_of("inspect"), "^inspect_answers$")
         self.assertEqual(self.pattern_of("inspect/frame.c"), "^inspect_answers$")
         self.assertEqual(self.pattern_of("core/trees", "event"), "event")
+        self.assertEqual(self.pattern_of("inspect,inspect/frame.c"), "^inspect_answers$")
 
     def test_a_room_without_tests_is_refused(self):
         with self.assertRaises(SystemExit) as refused:

@@ -260,6 +260,18 @@ static void close_world(void)
     assert_at_end(misplaced == 0);
 }
 
+/* The first parent of a world registers the relation. */
+Test(clone, may_be_the_first_child_of_its_world)
+{
+    quern_world *fresh = setup_world();
+    const quern_entity entity = setup_entity(fresh), above = setup_entity(fresh);
+    quern_entity copy;
+    must(quern_entity_clone(fresh, entity, &(quern_spawn_def){.parent = above}, &copy));
+    cr_assert(quern_entity_equal(quern_entity_target(fresh, copy, quern_world_parent(fresh)), above));
+    assert_valid(fresh);
+    quern_world_destroy(fresh);
+}
+
 TestSuite(moved_values, .init = open_world, .fini = close_world);
 
 static pinned *make(pinned *value, uint64_t number)

@@ -386,6 +386,23 @@ Test(redefine_layout, a_number_that_does_not_fit_changes_nothing)
     must_refuse(LAYOUT_MISMATCH, world, quern_component_redefine(world, unit, &def, &renamed, NULL));
 }
 
+Test(redefine_layout, fields_may_exchange_their_names)
+{
+    const quern_component_def def = {
+        .name = "pair",
+        .size_bytes = 8,
+        .alignment_bytes = 4,
+        .fields = {{"a", QUERN_FIELD_I32, 0, .count = 1}, {"b", QUERN_FIELD_I32, 4, .count = 1}}};
+    quern_component pair;
+    must(quern_component_register(world, &def, &pair));
+    const quern_entity entity = setup_entity_with(world, &pair, 1);
+    must(quern_entity_set(world, entity, pair, (const int32_t[]){1, 2}));
+    must(quern_component_redefine(world, pair, &def,
+                                  &(quern_redefine_def){.renames = {{"a", "b"}, {"b", "a"}}}, NULL));
+    const int32_t *values = quern_entity_get(world, entity, pair);
+    cr_assert(values[0] == 2 && values[1] == 1, "%d and %d", values[0], values[1]);
+}
+
 static void migrate(void *user_data, void *targets, const void *sources, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)

@@ -230,6 +230,34 @@ Test(list_bytes, a_number_that_does_not_fit_is_refused)
     quern_world_destroy(world);
 }
 
+typedef struct short_item {
+    uint8_t kind;
+} short_item;
+
+typedef struct short_bag {
+    QUERN_LIST(short_item) items;
+} short_bag;
+
+Test(list_bytes, an_element_that_does_not_fit_is_refused_with_its_list)
+{
+    const quern_component_def def = {.name = "bag",
+                                     .size_bytes = sizeof(short_bag),
+                                     .alignment_bytes = 8,
+                                     .fields = {QUERN_LIST_FIELD(short_bag, items, short_item, kind)}};
+    quern_world *world = setup_world();
+    quern_component id;
+    const bag_item item = {.kind = 300};
+    must(QUERN_LIST_PUSH(&((bag *)quern_entity_get(from, units[0], bag_id))->items, bag_item, item));
+    must(quern_component_register(world, &def, &id));
+    must(quern_world_save(from, quern_sink_bytes(&bytes), NULL));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_world_load(world, quern_source_bytes(bytes.bytes, bytes.size_bytes),
+                                 &(quern_load_def){.leave_out_missing = true}, NULL));
+    cr_assert(strstr(quern_error_message(), "field 'kind' of 'items'") != NULL, "%s",
+              quern_error_message());
+    quern_world_destroy(world);
+}
+
 typedef struct team {
     uint32_t number;
     QUERN_LIST(quern_entity) members[2];

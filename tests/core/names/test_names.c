@@ -593,3 +593,27 @@ Test(entity_names, setting_a_name_without_memory_changes_nothing)
     quern_world_destroy(poor);
     failing_allocator_close(poor_memory);
 }
+
+Test(entity_names, deep_path_takes_memory_only_while_it_is_written)
+{
+    failing_allocator *poor_memory = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(poor_memory)};
+    quern_world *poor = NULL;
+    must(quern_world_create(&def, &poor));
+    quern_entity entity = setup_entity(poor);
+    for (uint32_t i = 0; i < 100; i++) {
+        const quern_entity below = setup_entity(poor);
+        must(quern_entity_relate(poor, below, quern_world_parent(poor), entity));
+        must(quern_entity_set_name(poor, below, "a"));
+        entity = below;
+    }
+    char text[1000];
+    quern_text_buffer buffer = {.text = text, .capacity_bytes = sizeof text};
+    failing_allocator_fail_at(poor_memory, 1);
+    cr_assert_eq(quern_entity_get_path(poor, entity, quern_sink_text(&buffer)), QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(poor_memory);
+    must(quern_entity_get_path(poor, entity, quern_sink_text(&buffer)));
+    cr_assert(strstr(text, "/a/a/a") != NULL, "%s", text);
+    quern_world_destroy(poor);
+    failing_allocator_close(poor_memory);
+}

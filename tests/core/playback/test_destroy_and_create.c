@@ -450,6 +450,22 @@ static void set_after_a_create(quern_context *context)
     must(quern_commands_set(commands, create_kind(commands, 1, 5, entities[1]), number, &(uint64_t){6}));
 }
 
+/* The entities of a recorded view move before the sync point, and others take their rows. */
+static void replace_views_and_move(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_term terms[] = {quern_term_with(number), quern_term_with(position)};
+    quern_query *query = setup_query(world, terms, 2);
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);) {
+        must(quern_commands_destroy_view(commands, &walk.view, NULL));
+        create_kind(commands, 2, 7, entities[1]);
+    }
+    quern_query_destroy(query);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i += 10)
+        if (!quern_entity_has(world, entities[i], tag))
+            must(quern_entity_add(world, entities[i], tag, NULL));
+}
+
 static void create_tracked(quern_context *context)
 {
     replace_some(context);
@@ -463,6 +479,7 @@ Test(destroy_and_create, other_commands_go_through_all_stages, .timeout = 600)
     assert_both_ways(destroy_some_twice, 0, false, false);
     assert_both_ways(destroy_each_twice, 0, false, false);
     assert_both_ways(replace_and_move, QUERN_SYSTEM_EXCLUSIVE, false, false);
+    assert_both_ways(replace_views_and_move, QUERN_SYSTEM_EXCLUSIVE, false, false);
     assert_both_ways(destroy_dead_entities, QUERN_SYSTEM_EXCLUSIVE, false, false);
     assert_both_ways(destroy_new_entities, 0, false, false);
     assert_both_ways(set_after_a_create, 0, false, false);

@@ -471,6 +471,22 @@ Test(clone_commands, refuses_wrong_calls)
     quern_world_discard_commands(world);
 }
 
+Test(clone_commands, refuses_values_with_handles_of_discarded_creates)
+{
+    const quern_entity entity = make(1), created = record_entity(quern_world_commands(world));
+    quern_world_discard_commands(world);
+    friends own = {.first = entity};
+    must(quern_entity_set(world, entity, friends_of, &own));
+    own.first = created;
+    quern_commands *commands = quern_world_commands(world);
+    const quern_spawn_def def = {.overrides = {{.component = friends_of, .column = &own}}};
+    cr_assert_eq(quern_commands_clone(commands, entity, &def, NULL), QUERN_ERROR_PROVISIONAL_ENTITY, "%s",
+                 quern_error_message());
+    own.first = record_entity(commands);
+    must(quern_commands_clone(commands, entity, &def, NULL));
+    cr_assert_eq(flush(), 0u);
+}
+
 /* Records all that allocates: a tree, leaves in two archetypes, a set of the copy. */
 static quern_result record_all(quern_entity tree, quern_entity leaf, quern_entity below)
 {

@@ -32,6 +32,24 @@ Test(prefab, spawns_the_captured_tree_after_it_was_destroyed, .init = open_scene
     close_scene(&it);
 }
 
+/* The rows of several members with the same components alternate, over borders of chunks. */
+Test(prefab, values_of_members_with_the_same_components_alternate, .init = open_scene)
+{
+    enum { COUNT = 5000, CHILDREN = 3 };
+    const quern_entity base = make(&it, 1, quern_entity_null());
+    for (uint64_t i = 0; i < CHILDREN; i++)
+        make(&it, 10 + i, base);
+    const quern_prefab prefab = capture(&it, base);
+    static quern_entity members[COUNT * (CHILDREN + 1)];
+    must(quern_prefab_spawn_many(it.world, prefab, COUNT, NULL, NULL, members));
+    for (uint32_t i = 0; i < COUNT * (CHILDREN + 1); i++) {
+        const uint32_t member = i % (CHILDREN + 1);
+        cr_assert_eq(*(const uint64_t *)quern_entity_get(it.world, members[i], it.number),
+                     member == 0 ? 1 : 9 + member, "member %u", i);
+    }
+    close_scene(&it);
+}
+
 Test(prefab, root_gets_the_given_parent_and_not_the_captured_one, .init = open_scene)
 {
     const quern_entity arena = make(&it, 1, quern_entity_null()), hill = make(&it, 2, arena);

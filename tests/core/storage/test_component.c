@@ -161,6 +161,20 @@ Test(component, identities_of_types_count_and_addresses_of_hooks_do_not)
     cr_assert(quern_component_equal(must_register(def), first));
 }
 
+Test(component, names_of_types_have_a_limit)
+{
+    char text[QUERN_MAX_NAME_BYTES + 2];
+    memset(text, 'x', sizeof text);
+    quern_component_def def = def_of("position", 12, 4);
+    def.type_name = "";
+    must_refuse(INVALID_ARGUMENT, world, try_register(def));
+    def.type_name = text;
+    text[QUERN_MAX_NAME_BYTES + 1] = '\0';
+    must_refuse(INVALID_ARGUMENT, world, try_register(def));
+    text[QUERN_MAX_NAME_BYTES] = '\0';
+    must_register(def);
+}
+
 /* The upper halves of these identities are the same, so that all begin at one slot of the table. */
 Test(component, types_are_found_by_their_identities)
 {

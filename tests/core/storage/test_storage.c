@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
 #include "tests/support/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/tracked.h"
@@ -274,6 +275,28 @@ static uint32_t count_views(quern_query *query, uint32_t *first_count, uint32_t 
         views++;
     }
     return views;
+}
+
+Test(storage, chunks_of_destroyed_entities_are_used_by_others)
+{
+    enum { COUNT = 50000, BYTES = 64 };
+    static quern_entity created[COUNT];
+    failing_allocator *memory = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+    quern_world *other;
+    must(quern_world_create(&def, &other));
+    const quern_component first = setup_component(other, "first", BYTES, 8),
+                          second = setup_component(other, "second", BYTES, 8);
+    for (uint32_t i = 0; i < COUNT; i++)
+        created[i] = setup_entity_with(other, &first, 1);
+    const uint64_t bytes = failing_allocator_outstanding_bytes(memory);
+    for (uint32_t i = 0; i < COUNT; i++)
+        must(quern_entity_destroy(other, created[i]));
+    for (uint32_t i = 0; i < COUNT; i++)
+        setup_entity_with(other, &second, 1);
+    cr_assert_lt(failing_allocator_outstanding_bytes(memory), bytes + COUNT * BYTES / 2);
+    quern_world_destroy(other);
+    failing_allocator_close(memory);
 }
 
 Test(storage, all_chunks_but_the_last_stay_full)

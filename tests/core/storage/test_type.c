@@ -319,6 +319,8 @@ Test(field, conversion_fails_only_for_numbers_out_of_range)
         {QUERN_FIELD_F32, QUERN_FIELD_U64, of_float(INFINITY), false, 0},
         {QUERN_FIELD_F32, QUERN_FIELD_F64, of_float(0.5f), true, of_real(0.5)},
         {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(FLT_MAX), true, of_float(FLT_MAX)},
+        {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(0x1.fffffefffffffp127), true, of_float(FLT_MAX)},
+        {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(0x1.ffffffp127), false, 0},
         {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(1e39), false, 0},
         {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(-INFINITY), true, of_float(-INFINITY)},
         {QUERN_FIELD_I64, QUERN_FIELD_F64, (uint64_t)-5, true, of_real(-5)},

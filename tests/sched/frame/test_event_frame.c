@@ -295,6 +295,20 @@ Test(event_frame, items_are_views_of_events_and_the_same_at_any_thread_count)
     schedule = NULL;
 }
 
+Test(event_frame, items_exclude_terms_and_exclusive_systems)
+{
+    schedule = setup_schedule(world);
+    quern_system_def def = system_def("items", add_items);
+    def.items = hit;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, &def, NULL));
+    def.flags = 0;
+    def.terms[0] = quern_term_with(setup_tag(world, "tag"));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, &def, NULL));
+    def.terms[0] = (quern_term){0};
+    setup_system(schedule, &def);
+}
+
 static void create_for_items(quern_context *context, const quern_view *view)
 {
     const Hit *hits = QUERN_EVENTS(view, Hit);

@@ -169,6 +169,20 @@ Test(parallel, wrong_calls_are_refused)
     cr_assert_eq(counts.view_count, 0u);
 }
 
+static void look_up(quern_context *context, const quern_view *view)
+{
+    const uint64_t *found = quern_context_lookup(context, view->entities[0], number);
+    ((tally *)quern_context_user_data(context))->refused_count += is_scratch(found, sizeof *found);
+}
+
+Test(parallel, lookups_are_refused)
+{
+    reset_counts(1);
+    cr_assert_eq(quern_query_parallel_for(query, NULL, look_up, &counts), QUERN_ERROR_UNDECLARED_ACCESS);
+    assert_message_has("in all");
+    cr_assert_gt(counts.refused_count, 0u);
+}
+
 static quern_query *looked_at;
 
 static void look_inside(quern_context *context, const quern_view *view)

@@ -308,6 +308,23 @@ Test(system_queries, history_restores_what_filters_have_seen_and_the_target)
     quern_history_destroy(history);
 }
 
+Test(system_queries, rows_of_a_target_are_counted_for_the_statistics)
+{
+    const quern_system counter =
+        make_system(schedule, "count", count_view,
+                    .terms = {quern_term_read(place), quern_term_target(owner, players[0])});
+    quern_system_stats stats;
+    must(quern_entity_relate(world, ghosts[1], owner, players[0]));
+    must(quern_entity_relate(world, ghosts[2], owner, players[0]));
+    cr_assert_eq(count_shown(), 2u);
+    must(quern_schedule_get_system_stats(schedule, counter, &stats));
+    cr_assert_eq(stats.entity_count, 2u);
+    must(quern_schedule_set_target(schedule, counter, players[1]));
+    cr_assert_eq(count_shown(), 0u);
+    must(quern_schedule_get_system_stats(schedule, counter, &stats));
+    cr_assert_eq(stats.entity_count, 0u);
+}
+
 /* ------------------------------------------------------------------------------------------------ writing */
 
 static void push_ghosts(quern_context *context, const quern_view *view)

@@ -685,6 +685,14 @@ Test(delta, invalid_arguments_are_rejected)
     must_refuse(NULL_ARGUMENT, many_it.world, quern_delta_get_stats(NULL, NULL));
     cr_assert_null(quern_delta_batches(NULL, &count));
     cr_assert_eq(count, 0);
+    cr_assert(strstr(quern_error_message(), "quern_delta_batches: 'delta' is NULL") != NULL);
+    quern_world *other = setup_world();
+    quern_query *query = setup_query(other, (quern_term[]){quern_term_with(setup_tag(other, "tag"))}, 1);
+    must_refuse(
+        INVALID_ARGUMENT, many_it.world,
+        quern_delta_create_limited(many_it.history, 0, 1, &(quern_delta_def){.query = query}, &delta));
+    quern_query_destroy(query);
+    quern_world_destroy(other);
     cr_assert_null(delta);
 
     quern_schedule *schedule;

@@ -698,6 +698,17 @@ Test(query, term_without_match_requires_the_component)
     cr_assert_eq(quern_query_count(query), 1u);
 }
 
+Test(query, entities_match_while_they_live)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(frozen)}, 1);
+    const quern_entity entity = setup_entity_with(world, &frozen, 1), other = setup_entity(world);
+    cr_assert(quern_query_matches(query, entity) && !quern_query_matches(query, other));
+    must(quern_entity_destroy(world, entity));
+    cr_assert_not(quern_query_matches(query, entity));
+    cr_assert_not(quern_query_matches(query, quern_entity_null()));
+    quern_query_destroy(query);
+}
+
 Test(query, null_queries_are_refused)
 {
     quern_query_destroy(NULL);

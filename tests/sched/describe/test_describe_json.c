@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Schedules described as JSON. */
 
@@ -324,6 +325,25 @@ Test(describe_json, up_terms_name_their_relation)
     assert_member_text(item(terms, 2), "match", "optional");
     assert_member_text(item(terms, 2), "path", "nearest");
     assert_count(system_of(root, 0, 0), "lookups", 0);
+    cJSON_Delete(root);
+}
+
+static int compare_health(const void *a, const void *b, void *user_data)
+{
+    return memcmp(a, b, 4);
+}
+
+Test(describe_json, an_order_names_its_component)
+{
+    must_exist(health);
+    quern_system_def def = reader_def("sorted", health);
+    def.order_by = (quern_order){.component = health, .compare = compare_health};
+    setup_system(schedule, &def);
+    cJSON *root = parsed();
+    const cJSON *order = member(system_of(root, 0, 0), "order_by");
+    assert_member_text(order, "component", "health");
+    assert_null(order, "field");
+    assert_flag(order, "comparison", true);
     cJSON_Delete(root);
 }
 

@@ -125,6 +125,19 @@ Test(trace, events_are_read_as_recorded)
     quern_trace_destroy(trace);
 }
 
+Test(trace, statistics_are_sums_over_all_tracks)
+{
+    quern_trace *trace = open_trace(3, 5);
+    quern_trace_start(trace);
+    for (uint32_t track = 0; track < 2; track++)
+        for (uint32_t i = 0; i < 10; i++)
+            quern__trace_record(trace, track, &(quern__trace_event){.begin_ns = i, .count = i});
+    const quern_trace_stats stats = stats_of_trace(trace);
+    cr_assert_eq(stats.event_count, 14);
+    cr_assert_eq(stats.dropped_count, 6);
+    quern_trace_destroy(trace);
+}
+
 Test(trace, a_full_ring_drops_the_oldest_and_counts_them)
 {
     quern_trace *trace = open_trace(1, 5); /* made 8, of which 7 are kept */

@@ -262,6 +262,11 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
     *out_whole = false;
     /* with a list, there is an archive after it */
     if (chunk->total_bytes <= (chunk->has_list ? QUERN__NETPLAY_CHUNK : 0)) return QUERN_OK;
+    /* The sender has started again. Its transfers have smaller numbers than those of its machine before. */
+    const uint32_t life = netplay->players[chunk->sender].life;
+    if (transfer->player != QUERN__NETPLAY_NEVER && chunk->sender == transfer->sender &&
+        life != transfer->life)
+        quern__netplay_end_transfer(netplay);
     if (transfer->player != QUERN__NETPLAY_NEVER) {
         /* Another player does not end the transfer, and its sender does so only with a newer one. */
         if (chunk->sender != transfer->sender || chunk->id < transfer->id ||
@@ -274,6 +279,7 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
     if (transfer->player == QUERN__NETPLAY_NEVER)
         *transfer = (quern__netplay_transfer){.player = netplay->def.player,
                                               .sender = chunk->sender,
+                                              .life = life,
                                               .id = chunk->id,
                                               .frame = chunk->frame,
                                               .total_bytes = chunk->total_bytes,

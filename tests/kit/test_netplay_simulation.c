@@ -92,6 +92,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {2080, 0x1d53ca, SIMULATION_WATCHED},
         /* Two machines join with different worlds, and those that know the inputs between these are gone. */
         {10945, 0x1bb4c, 255},
+        /* the machine that sent the world to a spectator started again, with smaller numbers of transfers */
+        {22833, 0xe4, SIMULATION_WATCHED},
         {101879, 0x2, 255}, /* a player sent inputs of another one, which was then held to err */
     };
     simulation_result sums = {0};

@@ -85,16 +85,21 @@ static bool end_rest(quern__worker *worker)
     return continues;
 }
 
-/* Rests a worker that found no job while the pool ends: it sleeps until there is a job. A worker that pushes a job wakes
- * resting workers like all sleepers (quern__worker_sleep). Returns false when the threads stop. */
-static bool rest(quern__worker *worker)
+/* Sleeps until there is a job. A worker that pushes a job wakes resting workers like all sleepers
+ * (quern__worker_sleep). Returns false when the threads stop. */
+static bool sleep_at_rest(quern__worker *worker)
 {
-    if (!begin_rest(worker)) return true;
     while (!has_stopped(worker->jobs)) {
         quern__worker_sleep(worker);
         if (end_rest(worker)) return true;
     }
     return false;
+}
+
+/* Rests a worker that found no job while the pool ends. Returns false when the threads stop. */
+static bool rest(quern__worker *worker)
+{
+    return !begin_rest(worker) || sleep_at_rest(worker);
 }
 
 static inline void worker_call_stop(const quern__worker *worker)

@@ -865,7 +865,7 @@ static quern_result check_end(const quern_netplay *netplay)
             : netplay->end == QUERN__NETPLAY_DROPPED
                 ? "the other players have dropped this one after a silence"
             : netplay->end == QUERN__NETPLAY_LEFT_BEHIND
-                ? "the inputs that it lacks are lost with the machines of players that have left"
+                ? "no player has sent it the last inputs of one that has left, which it lacks"
                 : "the player that sent the world has not let this one take part");
     const uint32_t other = find_other_version(netplay);
     if (other < netplay->def.player_count)

@@ -266,13 +266,12 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  *
  * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED
  * (the others have dropped this player, or the world that it got cannot be loaded, or its sender has not let it take part,
- * or inputs that it lacks are lost with players that have left: create a new world and join; or no machine keeps the inputs any more that this spectator lacks: create a new world and
- * watch); UNAVAILABLE (less than half of the players are heard for two timeouts, or a joining player
- * has got no world for four, or a spectator hears no machine for
- * four, or a machine has another version of the protocol: the call can be repeated, and succeeds when
- * enough are heard); those of quern_history_save,
- * quern_history_restore, quern_schedule_run and, when a player joins, of quern_world_save. After other errors than DIVERGED
- * and CANCELLED, the call can be repeated. */
+ * or nobody sends it the last inputs of a player that has left: create a new world and join; or no machine keeps the
+ * inputs any more that this spectator lacks: create a new world and watch); UNAVAILABLE (less than half of the players are
+ * heard for two timeouts, or a joining player has got no world for four, or a spectator hears no machine for four, or a
+ * machine has another version of the protocol: the call can be repeated, and succeeds when enough are heard); those of
+ * quern_history_save, quern_history_restore, quern_schedule_run and, when a player joins, of quern_world_save. After other
+ * errors than DIVERGED and CANCELLED, the call can be repeated. */
 QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                                              uint32_t *out_frame_count);
 

@@ -144,7 +144,7 @@ typedef struct quern__netplay_change {
 /* The world on its way from the leader to a joining player, or a recording on its way between two machines. */
 typedef struct quern__netplay_transfer {
     uint32_t player;        /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
-    uint32_t life;          /* of its machine; joining machine: of that of the sender */
+    uint32_t life;          /* sender: of the player's machine; joining machine: of the sender's */
     uint32_t id;            /* number of the transfer, of its sender */
     bool is_loaded;         /* sender: whether the joining machine has all chunks */
     uint32_t frame;         /* frame of the world */

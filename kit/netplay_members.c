@@ -416,12 +416,16 @@ static void make_table(const quern_netplay *netplay, bool is_fork, quern__netpla
     quern__netplay_set_id(netplay, table);
 }
 
+static bool is_at_end(const quern_netplay *netplay)
+{
+    return netplay->def.frame_count != 0 && netplay->confirmed >= netplay->def.frame_count;
+}
+
 /* Returns the members that are heard, and give no inputs though all others wait for them. */
 static uint8_t find_idle(const quern_netplay *netplay)
 {
-    const bool is_at_end = netplay->def.frame_count != 0 && netplay->confirmed >= netplay->def.frame_count;
     uint8_t idle = 0;
-    if (is_at_end || netplay->transfer.player < netplay->def.player_count ||
+    if (is_at_end(netplay) || netplay->transfer.player < netplay->def.player_count ||
         !quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
         !quern__netplay_has_passed(netplay, netplay->steady_ns, 6))
         return 0;
@@ -431,13 +435,13 @@ static uint8_t find_idle(const quern_netplay *netplay)
     return idle;
 }
 
-/* Returns whether this machine waits for inputs of a player that is out, and the machines that have them, or a later world,
- * have sent none for long: the inputs are lost with machines that are gone, and no table can drop the player earlier since
- * others have run the frames with them. */
+/* Returns whether this machine waits for inputs of a player that is out, and members say that they know these inputs, but none
+ * has sent them for six timeouts: members whose world is a later one cannot, and the machines that could are gone. No table
+ * can drop the player from an earlier frame, since others have run the frames with these inputs. */
 static bool is_left_behind(const quern_netplay *netplay)
 {
     const uint32_t confirmed = netplay->confirmed;
-    if (!quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
+    if (is_at_end(netplay) || !quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
         !quern__netplay_has_passed(netplay, netplay->steady_ns, 6))
         return false;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {

@@ -262,7 +262,7 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__net
     *out_whole = false;
     /* with a list, there is an archive after it */
     if (chunk->total_bytes <= (chunk->has_list ? QUERN__NETPLAY_CHUNK : 0)) return QUERN_OK;
-    /* The sender has started again. Its transfers have smaller numbers than those of its machine before. */
+    /* The sender has started again. Its transfers may have smaller numbers than those of its machine before. */
     const uint32_t life = netplay->players[chunk->sender].life;
     if (transfer->player != QUERN__NETPLAY_NEVER && chunk->sender == transfer->sender &&
         life != transfer->life)

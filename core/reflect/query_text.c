@@ -643,7 +643,6 @@ static bool has_text(const quern_term *term)
 {
     const bool is_filter =
         term->changed || (term->enabled != QUERN_TERM_ENABLED && term->enabled != QUERN_TERM_EITHER);
-    if (term->old) return false;
     if (term->by_target)
         return match_of(term) == QUERN_MATCH_ALL && term->access == QUERN_ACCESS_NONE && !is_filter &&
                term->path == QUERN_PATH_ROW;
@@ -657,6 +656,10 @@ static quern_result print_term(const quern_world *world, quern__printer *printer
     uint32_t size_bytes = 0;
     quern_result result = quern_component_get_size(world, term->component, &size_bytes);
     if (result != QUERN_OK) return result;
+    if (term->old)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the term of '%s' is for old values, which a text cannot have: leave it out",
+                           quern_component_name(world, term->component));
     if (!has_text(term))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,

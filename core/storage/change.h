@@ -5,8 +5,8 @@
 
 /* The only code that changes structure. Calls for one entity, calls for many entities and the playback of commands
  * all change rows by the verbs below. No other code changes the row count of an archetype, the locations in the
- * entity records or the handles in chunks, and no other code moves values between rows
- * (check_changes.sh).
+ * entity records or the handles in chunks, and no other code moves values between rows;
+ * tests/layering/check_changes.sh enforces this.
  *
  * A row range is a number of consecutive rows of one chunk: the location of the first row, and a count. A row of
  * an archetype either belongs to an entity or is raw. A raw row is included in the row count, but its handle is

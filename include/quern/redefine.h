@@ -70,8 +70,10 @@ typedef struct quern_redefine_report {
  * module does not. The default value of the old definition is destroyed by its hooks; that of the new one is copied.
  *
  * Otherwise all values are converted, by how->migrate or by the rules of quern_world_load, and a change filter sees the
- * component as changed. A list whose elements differ is converted by how->migrate only. A field that only the new definition has is that of its default value, or constructed, or zero. Addresses of values, iterations and views become invalid. Frames of a history are dropped with a
- * warning, and sessions of archives and recorders of replays refuse to go on. A tag stays a tag.
+ * component as changed. A list whose elements differ is converted by how->migrate only. A field that only the new
+ * definition has is that of its default value, or constructed, or zero. Addresses of values, iterations and views become
+ * invalid. Frames of a history are dropped with a warning, and sessions of archives and recorders of replays refuse to go
+ * on. A tag stays a tag.
  *
  * The identity of the type (type_id) becomes that of the definition. If that has none, the identity stays unless the layout
  * changes. Code in C++ with the old layout of a struct is refused afterwards, as another type of the same name.
@@ -79,8 +81,10 @@ typedef struct quern_redefine_report {
  * Errors, with nothing changed: NULL_ARGUMENT, WORLD_LOCKED (also in exclusive systems), UNKNOWN_COMPONENT,
  * INVALID_ARGUMENT (another name; a component that the world manages; a rename of a missing field; a number that does
  * not fit; waiting commands with values of the component; deltas of a history; a function for values in which a prefab has
- * handles of its members), LAYOUT_MISMATCH (values cannot be converted; a list with other elements without migrate; flags or required components differ; the type_id is
- * that of another component; another layout for the values of edges to several targets), COMPONENT_TOO_LARGE (of an entity), and those of quern_component_register. Threads: main, between frames. */
+ * handles of its members), LAYOUT_MISMATCH (values cannot be converted; a list with other elements without migrate; flags
+ * or required components differ; the type_id is that of another component; another layout for the values of edges to
+ * several targets), COMPONENT_TOO_LARGE (of an entity), and those of quern_component_register. Threads: main, between
+ * frames. */
 QUERN_API quern_result quern_component_redefine(quern_world *world, quern_component component,
                                                 const quern_component_def *def,
                                                 const quern_redefine_def *how,

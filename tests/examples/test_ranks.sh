@@ -22,25 +22,31 @@ wanted=$("$alone" $flock | sed -n 's/^hash by id: //p')
 [ -n "$wanted" ] || { echo "the flock has no hash"; exit 1; }
 
 # mpi OPTIONS PROGRAM...: mpirun. That of Open MPI 4.1 sometimes waits for itself for ever after its ranks have ended (two threads
-# of PMIx_server_finalize): then it is killed, with status 137.
+# of PMIx_server_finalize): then it is killed, and its status is taken as 0.
 mpi()
 {
     mpirun --oversubscribe "$@" &
     mpirun=$!
     (
         idle=0
-        while [ "$idle" -lt 30 ]; do
+        while [ -r /proc/self/status ] && kill -0 "$$" && kill -0 "$mpirun"; do
             sleep 1
             idle=$((idle + 1))
             if grep -qs "^PPid:[[:space:]]*$mpirun\$" /proc/[0-9]*/status; then idle=0; fi
+            [ "$idle" -ge 30 ] || continue
+            touch "$folder/killed"
+            kill -KILL "$mpirun"
         done
-        echo "mpirun has no ranks and does not end: it is killed" >&2
-        kill -KILL "$mpirun"
-    ) &
+    ) >/dev/null 2>&1 &
     watcher=$!
     ended=0
     wait "$mpirun" || ended=$?
     kill "$watcher" 2>/dev/null || :
+    if [ -e "$folder/killed" ]; then
+        rm "$folder/killed"
+        echo "mpirun had no ranks and did not end: it was killed" >&2
+        ended=0
+    fi
     return "$ended"
 }
 
@@ -49,7 +55,7 @@ same()
 {
     name=$1
     shift
-    "$@" >"$folder/out" || [ $? = 137 ] || { echo "$name failed"; cat "$folder/out"; exit 1; }
+    "$@" >"$folder/out" || { echo "$name failed"; cat "$folder/out"; exit 1; }
     got=$(sed -n 's/^hash by id: //p' "$folder/out")
     [ "$got" = "$wanted" ] || { echo "$name: $got, not $wanted"; exit 1; }
 }
@@ -96,7 +102,8 @@ for ranks in 1 2 3 4 8; do
 done
 
 # Wrong arguments are reported once.
-mpi -n 3 "$program" --agents none >"$folder/out" 2>&1 && { echo "wrong options succeed"; exit 1; }
+mpi -n 3 "$program" --agents none >"$folder/out" 2>&1 || :
+grep -q '^hash by id' "$folder/out" && { echo "wrong options succeed"; exit 1; }
 [ "$(grep -c "agents takes a whole number" "$folder/out")" = 1 ] ||
     { echo "wrong options are not reported once"; cat "$folder/out"; exit 1; }
 
@@ -128,8 +135,8 @@ done
 # A file that is cut off is refused by name, and all ranks end.
 head -c 2000 "$folder/rank-1-b.quern" >"$folder/rest" && mv "$folder/rest" "$folder/rank-1-b.quern"
 # shellcheck disable=SC2086
-mpi -n 4 "$program" $flock --restart "$folder" --timeout 60 >"$folder/out" 2>&1 &&
-    { echo "a truncated checkpoint is loaded"; exit 1; }
+mpi -n 4 "$program" $flock --restart "$folder" --timeout 60 >"$folder/out" 2>&1 || :
+grep -q '^hash by id' "$folder/out" && { echo "a truncated checkpoint is loaded"; exit 1; }
 grep -q "rank-1-b.quern' of the checkpoint of frame 20 is truncated" "$folder/out" ||
     { echo "the truncated file is not named"; cat "$folder/out"; exit 1; }
 

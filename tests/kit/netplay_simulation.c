@@ -538,8 +538,13 @@ static const quern__netplay_hash *find_hash(const quern_netplay *netplay, uint32
     return hash->frame == frame ? hash : NULL;
 }
 
+static bool has_joined_lately(const sim_machine *machine, uint32_t frame, uint32_t span)
+{
+    return machine->loaded_frame != 0 && frame < machine->loaded_frame + span;
+}
+
 /* Whether honest machines differ before the frame that the message names, and of each two that do, one has joined so lately that
- * it does not know the inputs by which they differ. */
+ * it need not know the inputs by which they differ. */
 static bool is_too_early(const simulation *it, const sim_machine *machine, const char *message)
 {
     const quern_netplay *netplay = machine->netplay;
@@ -553,12 +558,28 @@ static bool is_too_early(const simulation *it, const sim_machine *machine, const
             if ((it->broken >> i & 1) != 0 || (it->broken >> k & 1) != 0 || a == NULL || b == NULL ||
                 a->hash == b->hash)
                 continue;
-            if (frame >= it->machines[i].loaded_frame + span &&
-                frame >= it->machines[k].loaded_frame + span)
+            if (!has_joined_lately(&it->machines[i], frame, span) &&
+                !has_joined_lately(&it->machines[k], frame, span))
                 return false;
             differs = true;
         }
     return differs;
+}
+
+/* No member has the inputs for which the machine has waited. */
+static void check_left_behind(simulation *it, const quern_netplay *netplay)
+{
+    const uint32_t frame = netplay->confirmed;
+    for (uint32_t i = 0; i < it->plan->player_count; i++) {
+        const quern_netplay *other = it->machines[i].netplay;
+        if (other == NULL || !other->is_admitted || other->table.id != netplay->table.id) continue;
+        for (uint32_t k = 0; k < it->plan->player_count; k++)
+            if (quern__netplay_is_out(&netplay->table.members[k]) &&
+                quern__netplay_limit(netplay, k) == frame && other->loaded_frame <= frame &&
+                other->players[k].known_end > frame)
+                fail(it, "player %u ends for the input of player %u before frame %u, which player %u has",
+                     netplay->def.player, k, frame, i);
+    }
 }
 
 static void check_result(simulation *it, sim_machine *machine, quern_result result)
@@ -592,6 +613,7 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
                 (result == QUERN_ERROR_DIVERGED && (it->has_lost_frames || it->broken != 0)))) {
         close_machine(it, machine->player, it->now_ns + random_below(&it->random, 500) * (uint64_t)MS);
     } else if (result == QUERN_ERROR_CANCELLED) {
+        if (it->broken == 0 && netplay->end == QUERN__NETPLAY_LEFT_BEHIND) check_left_behind(it, netplay);
         it->result->cancelled_count++;
         close_machine(it, machine->player,
                       it->now_ns + (50 + random_below(&it->random, 500)) * (uint64_t)MS);

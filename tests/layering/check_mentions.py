@@ -8,7 +8,7 @@ Usage: check_mentions.py [ROOT]. Prints each mention of a missing name and exits
 1. In comments of C and C++ sources: a word with '_' is a word of some source outside of comments, or the name of a file
    or folder without its ending. Part of a name counts: `_set` (an end), `quern__row_` (a beginning), and a constant
    without its prefix, `NO_ENTITY`. Lines of code in comments, which are indented by four blanks or more, are no mentions.
-2. In pages (docs/ and README files): a name quern__... or QUERN__... is a word of some source.
+2. In pages (Markdown): a name quern__... or QUERN__... is a word of some source.
 3. In both: the name of a source file below a folder of this project (`core/base/text.c`) is a file of it; in comments
    also a name without a folder (`text.c`).
 """

@@ -142,14 +142,15 @@ static Options parse_options(int argc, char **argv)
         .input = KEEP_LEVELS "/ford.txt",
         .together = {.seed = 1, .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        if (option == '?')
+        if (option == '?') {
             refuse_option("keep", list, argv);
-        else if (option == 'k') {
+        } else if (option == 'k') {
             options.inspect = true;
             options.inspect_port =
                 (uint16_t)parse_optional_number("keep", "inspect", argc, argv, UINT16_MAX, 0);
-        } else if (!parse_together(&options.together, option, argc, argv))
+        } else if (!parse_together(&options.together, option, argc, argv)) {
             parse_option(&options, option);
+        }
     NetOptions *net = &options.together.net;
     if (net->start_count == 0) net->start_count = net->player_count;
     net->frame_count = options.frame_count != 0 ? options.frame_count : 600;

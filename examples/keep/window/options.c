@@ -119,14 +119,15 @@ Options options_parse(int argc, char **argv)
                        .frame_count = 6000,
                        .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        if (option == '?')
+        if (option == '?') {
             refuse_option("keep", list, argv);
-        else if (option == 'k') {
+        } else if (option == 'k') {
             options.inspect = true;
             options.inspect_port =
                 (uint16_t)parse_optional_number("keep", "inspect", argc, argv, UINT16_MAX, 0);
-        } else if (!parse_net(&options, option, argc, argv))
+        } else if (!parse_net(&options, option, argc, argv)) {
             parse_option(&options, option);
+        }
     NetOptions *net = &options.net;
     if (net->start_count == 0) net->start_count = net->player_count;
     if (net->player_count < 2 || net->start_count > net->player_count ||

@@ -286,6 +286,7 @@ Test(query_text, wrong_arguments_are_refused)
     must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));
     def.terms[0] = quern_term_old(position);
     must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));
+    cr_assert_not_null(strstr(quern_error_message(), "old values"), "%s", quern_error_message());
     def.terms[0] = quern_term_target(likes, arena);
     def.terms[0].match = QUERN_MATCH_OPTIONAL;
     must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));

@@ -29,10 +29,11 @@ mpi()
     mpirun=$!
     (
         idle=0
-        while [ -r /proc/self/status ] && kill -0 "$$" && kill -0 "$mpirun"; do
+        while [ -r /proc/self/stat ] && kill -0 "$$" && kill -0 "$mpirun"; do
             sleep 1
             idle=$((idle + 1))
-            if grep -qs "^PPid:[[:space:]]*$mpirun\$" /proc/[0-9]*/status; then idle=0; fi
+            # a process that has ended, which mpirun has not noticed, is in state Z
+            if cat /proc/[0-9]*/stat | grep -q ") [^Z] $mpirun "; then idle=0; fi
             [ "$idle" -ge 30 ] || continue
             touch "$folder/killed"
             kill -KILL "$mpirun"

@@ -266,7 +266,7 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  *
  * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED
  * (the others have dropped this player, or the world that it got cannot be loaded, or its sender has not let it take part,
- * or nobody sends it the last inputs of a player that has left: create a new world and join; or no machine keeps the
+ * or no machine sends it the last inputs of a player that has left: create a new world and join; or no machine keeps the
  * inputs any more that this spectator lacks: create a new world and watch); UNAVAILABLE (less than half of the players are
  * heard for two timeouts, or a joining player has got no world for four, or a spectator hears no machine for four, or a
  * machine has another version of the protocol: the call can be repeated, and succeeds when enough are heard); those of

@@ -416,19 +416,20 @@ static void make_table(const quern_netplay *netplay, bool is_fork, quern__netpla
     quern__netplay_set_id(netplay, table);
 }
 
-static bool is_at_end(const quern_netplay *netplay)
+/* Returns whether the session has not ended, and this machine has confirmed no frame for six timeouts though the members have
+ * heard each other all the time. */
+static bool stands_still(const quern_netplay *netplay)
 {
-    return netplay->def.frame_count != 0 && netplay->confirmed >= netplay->def.frame_count;
+    const bool is_at_end = netplay->def.frame_count != 0 && netplay->confirmed >= netplay->def.frame_count;
+    return !is_at_end && quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) &&
+           quern__netplay_has_passed(netplay, netplay->steady_ns, 6);
 }
 
 /* Returns the members that are heard, and give no inputs though all others wait for them. */
 static uint8_t find_idle(const quern_netplay *netplay)
 {
     uint8_t idle = 0;
-    if (is_at_end(netplay) || netplay->transfer.player < netplay->def.player_count ||
-        !quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
-        !quern__netplay_has_passed(netplay, netplay->steady_ns, 6))
-        return 0;
+    if (netplay->transfer.player < netplay->def.player_count || !stands_still(netplay)) return 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         if (i != netplay->def.player && quern__netplay_limit(netplay, i) == netplay->confirmed)
             idle |= (uint8_t)(1u << i);
@@ -440,19 +441,14 @@ static uint8_t find_idle(const quern_netplay *netplay)
  * can drop the player from an earlier frame, since others have run the frames with these inputs. */
 static bool is_left_behind(const quern_netplay *netplay)
 {
-    const uint32_t confirmed = netplay->confirmed;
-    if (is_at_end(netplay) || !quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) ||
-        !quern__netplay_has_passed(netplay, netplay->steady_ns, 6))
-        return false;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        if (!quern__netplay_is_out(&netplay->table.members[i]) ||
-            quern__netplay_limit(netplay, i) != confirmed)
-            continue;
+    const uint8_t members = quern__netplay_members(&netplay->table);
+    if (!stands_still(netplay)) return false;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
         for (uint32_t k = 0; k < netplay->def.player_count; k++)
-            if (has(quern__netplay_members(&netplay->table), k) && k != netplay->def.player &&
-                netplay->players[k].acks[i] > confirmed)
+            if (!has(members, i) && quern__netplay_limit(netplay, i) == netplay->confirmed &&
+                has(members, k) && k != netplay->def.player &&
+                netplay->players[k].acks[i] > netplay->confirmed)
                 return true;
-    }
     return false;
 }
 

@@ -531,10 +531,9 @@ static void note_hashes(simulation *it, const sim_machine *machine)
 
 static const quern__netplay_hash *find_hash(const quern_netplay *netplay, uint32_t player, uint32_t frame)
 {
-    const quern__netplay_hash *hash =
-        &(player == netplay->def.player
-              ? netplay->hashes
-              : netplay->players[player].hashes)[frame / HASH_INTERVAL % QUERN__NETPLAY_HASHES];
+    const quern__netplay_hash *hashes =
+        player == netplay->def.player ? netplay->hashes : netplay->players[player].hashes;
+    const quern__netplay_hash *hash = &hashes[frame / HASH_INTERVAL % QUERN__NETPLAY_HASHES];
     return hash->frame == frame ? hash : NULL;
 }
 

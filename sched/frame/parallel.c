@@ -153,11 +153,11 @@ static void open_contexts(const parallel_call *call, quern_jobs *jobs, uint32_t 
  * callbacks, and waiting for the loop has ordered these before the load. */
 static quern_result apply_recorded(parallel_call *call, quern_jobs *jobs)
 {
-    const quern__executor executor = quern__jobs_executor(jobs);
+    quern__executor executor;
     const uint32_t refusal_count =
         atomic_load_explicit(&call->commands->accessor.refusal_count, memory_order_relaxed);
     quern_result result = quern__world_apply_worker_commands(
-        call->query->world, jobs != NULL ? &executor : NULL, &call->report);
+        call->query->world, quern__jobs_executor(jobs, &executor), &call->report);
     if (result == QUERN_OK) result = quern__flush_result(&call->report, function_name);
     if (result != QUERN_OK || refusal_count == 0) return result;
     return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,

@@ -185,8 +185,8 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
     quern_result result = quern__world_check_unlocked(history->core.world, function);
     if (result == QUERN_OK && enters_pool) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    const quern__executor executor = quern__jobs_executor(jobs);
-    history->core.executor = jobs != NULL ? &executor : NULL;
+    quern__executor executor;
+    history->core.executor = quern__jobs_executor(jobs, &executor);
     /* Lists the command recorders of the schedules. Their number may have grown since the last call. */
     history->core.caller_recorder_count = history->schedule_count;
     for (uint32_t i = 0; i < history->schedule_count; i++)

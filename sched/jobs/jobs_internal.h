@@ -284,8 +284,8 @@ static inline quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function);
 void quern__jobs_leave(quern_jobs *jobs);
 
-/* Returns the executor that runs loops on the pool. jobs NULL: zero, which nobody may use. */
-quern__executor quern__jobs_executor(quern_jobs *jobs);
+/* Sets *executor to one that runs loops on the pool, and returns it. Returns NULL if jobs is NULL. */
+const quern__executor *quern__jobs_executor(quern_jobs *jobs, quern__executor *executor);
 
 /* Enters like quern__jobs_enter, without a message. Returns the worker, or NULL if all external slots are
  * in use. */

@@ -651,11 +651,12 @@ static void run_in_pool(void *context, uint32_t count, uint32_t grain, quern__ex
     quern_jobs_parallel_for(context, count, grain, function, argument);
 }
 
-quern__executor quern__jobs_executor(quern_jobs *jobs)
+const quern__executor *quern__jobs_executor(quern_jobs *jobs, quern__executor *executor)
 {
-    if (jobs == NULL) return (quern__executor){0};
-    return (quern__executor){.parallel_for = run_in_pool,
-                             .context = jobs,
-                             .thread_count = jobs->thread_count,
-                             .worker_count = jobs->worker_count};
+    if (jobs == NULL) return NULL;
+    *executor = (quern__executor){.parallel_for = run_in_pool,
+                                  .context = jobs,
+                                  .thread_count = jobs->thread_count,
+                                  .worker_count = jobs->worker_count};
+    return executor;
 }

@@ -35,13 +35,14 @@ static void release_block(void *user_data, void *pointer, size_t size_bytes, siz
 {
     bench_blocks *blocks = user_data;
     const quern_allocator system = quern_allocator_default();
-    if (size_bytes < LARGE_BYTES)
+    if (size_bytes < LARGE_BYTES) {
         system.release(system.user_data, pointer, size_bytes, alignment_bytes);
-    else if (blocks->count < BENCH_MAX_BLOCKS) {
+    } else if (blocks->count < BENCH_MAX_BLOCKS) {
         blocks->items[blocks->count].memory = pointer;
         blocks->items[blocks->count++].size_bytes = size_bytes;
-    } else
+    } else {
         system.release(system.user_data, pointer, size_bytes, SLAB_BYTES);
+    }
 }
 
 quern_allocator bench_blocks_allocator(bench_blocks *blocks)

@@ -152,7 +152,7 @@ static void ponder(quern_context *context, const quern_view *view)
     }
 }
 
-uint64_t program_felt_count;
+_Atomic uint64_t program_felt_count;
 
 /* Events change a mind in their order. */
 static void feel(quern_context *context, const quern_view *view)
@@ -163,7 +163,7 @@ static void feel(quern_context *context, const quern_view *view)
         program_mind *mind = quern_context_lookup_write(context, pokes[i].entity, rank->mind);
         if (mind == NULL) continue;
         mind->felt = quern_random(mind->felt, pokes[i].strength);
-        __atomic_fetch_add(&program_felt_count, 1, __ATOMIC_RELAXED);
+        program_felt_count++;
     }
 }
 

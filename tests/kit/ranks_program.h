@@ -74,7 +74,7 @@ typedef struct program_run {
 } program_run;
 
 /* Number of events that have changed a mind, in all runs. */
-extern uint64_t program_felt_count;
+extern _Atomic uint64_t program_felt_count;
 
 program_draw program_draw_from(uint64_t seed);
 

@@ -65,6 +65,8 @@ bool quern__row_bits_add_column(quern__row_bits **row_bits, const quern_allocato
     const quern__row_bits *old = *row_bits;
     const uint32_t count = old != NULL ? old->count : 0;
     assert(quern__row_bits_find_column(old, bit_column.kind, bit_column.id) == QUERN__NO_BIT_COLUMN);
+    /* there are more slots than the archetype has if it failed to get as many after quern__row_bits_grow */
+    if (old != NULL && slot_capacity < old->slot_capacity) slot_capacity = old->slot_capacity;
     quern__row_bits *larger = allocate(allocator, count + 1, shape, slot_capacity);
     if (larger == NULL) return false;
     uint32_t index = 0;

@@ -222,3 +222,30 @@ Test(reaction_memory, creating_rows_with_old_values)
     reacting_end(&old);
     close_world();
 }
+
+/* The bits of rows grow before the slots of chunks do, and keep the larger size if the slots find no memory. */
+Test(reaction_memory, adding_a_reaction_after_rows_found_no_memory)
+{
+    bool has_failed = true;
+    uint32_t larger_count = 0;
+    for (uint64_t n = 1; has_failed; n++) {
+        quern_entity entities[MANY];
+        open_world();
+        must(quern_entity_create_with(world, (const quern_component[]){number, big}, NULL, 2, NULL));
+        const quern__archetype *archetype =
+            world->storage.archetypes.items[world->storage.archetypes.count - 1];
+        failing_allocator_fail_at(memory, n);
+        has_failed = quern_entity_create_many(world, (const quern_component[]){number, big}, NULL, 2, MANY,
+                                              entities) != QUERN_OK;
+        failing_allocator_heal(memory);
+        const uint32_t capacity = archetype->row_bits->slot_capacity;
+        larger_count += capacity > archetype->slot_capacity;
+        reacting added = react(QUERN_REACT_ADDED, quern_term_read(big));
+        cr_assert_geq(archetype->row_bits->slot_capacity, capacity);
+        assert_valid(world);
+        expect(has_failed ? 1 : 1 + MANY);
+        reacting_end(&added);
+        close_world();
+    }
+    cr_assert_gt(larger_count, 0u);
+}

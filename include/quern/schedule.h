@@ -371,12 +371,14 @@ QUERN_API quern_result quern_schedule_remove_system(quern_schedule *schedule, qu
  *
  *   - the handle, the name, the place in the order of registration, and whether the system is enabled;
  *   - what its change filters have seen, if it had any: what changed since the last run is still to be shown;
+ *   - what if_changed has seen, if both definitions list the same resources. Otherwise it is as in a new system;
  *   - the times of interval_seconds, and the time since the last run;
  *   - the reading position in each event that both definitions read;
  *   - the target of its target term, unless the new definition has one;
  *   - what waits for a reaction: all of it, if kinds and terms are the same. Otherwise rows that both definitions match
  *     and that are pending as ADDED or SET; copies of removed rows and old values are dropped, and so is SET if the new
- *     definition has old terms. With PRESENT, rows that the replaced reaction did not match count as added;
+ *     definition has old terms. With PRESENT, rows that the replaced reaction did not match count as added, unless the
+ *     system is disabled;
  *   - its statistics of the last frame, and its part of the profile.
  *
  * Everything else is that of the new definition, also user_data. As with quern_schedule_remove_system, no address of the

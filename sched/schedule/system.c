@@ -515,6 +515,7 @@ static void exchange_readers(quern__event_use *use, const quern__event_use *repl
 
 void quern__system_take_over(quern__system *successor, quern__system *replaced)
 {
+    successor->plan = replaced->plan;
     exchange_readers(&successor->events, &replaced->events);
     if (successor->reacts_to != 0 && successor->reaction == NULL) {
         successor->reaction = replaced->reaction;
@@ -523,7 +524,8 @@ void quern__system_take_over(quern__system *successor, quern__system *replaced)
     }
     successor->wants_enabled = replaced->wants_enabled;
     quern__system_set_enabled(successor, replaced->is_enabled);
-    successor->seen_resources = replaced->seen_resources;
+    if (quern__system_hash_resources(successor) == quern__system_hash_resources(replaced))
+        successor->seen_resources = replaced->seen_resources; /* both list the same */
     if (replaced->has_filters) successor->query.seen_version = replaced->query.seen_version;
     const quern__query *aimed = quern__system_target_query(successor),
                        *former = quern__system_target_query(replaced);
@@ -565,8 +567,8 @@ quern_result quern__system_reserve_partials(quern__system *system)
     return QUERN_OK;
 }
 
-/* Continues the hash with names, so that a replacement that watches other resources finds another hash. A program that
- * loads an archive may have registered its resources in another order. */
+/* A sum, with names, so that a replacement that watches other resources finds another hash, and one that lists them in
+ * another order the same. A program that loads an archive may have registered its resources in another order. */
 uint64_t quern__system_hash_resources(const quern__system *system)
 {
     const quern__resources *resources = &system->plan->world->resources;
@@ -575,9 +577,8 @@ uint64_t quern__system_hash_resources(const quern__system *system)
         const quern__resource_use *use = &system->access.resources[i];
         if (!use->is_watched) continue;
         const quern__resource *resource = &resources->list.items[use->index];
-        hash = quern__hash_word(hash, quern__hash_string(resource->type.name));
-        hash = quern__type_hash(&resource->type, hash, resource->value,
-                                system->plan->world->storage.entities.first_handle_high);
+        hash += quern__type_hash(&resource->type, quern__hash_string(resource->type.name), resource->value,
+                                 system->plan->world->storage.entities.first_handle_high);
     }
     hash >>= 1;
     return hash == 0 ? 1 : hash;

@@ -198,7 +198,9 @@ typedef enum every_feature {
     EVERY_USES_NEW_SYSTEM,      /* one that was removed and added again */
     EVERY_USES_REPLACED_REACTION,
     EVERY_USES_NEW_REACTION,
-    EVERY_USES_NEW_VERSION, /* of a type with the same layout */
+    EVERY_USES_OTHER_SYSTEM,   /* one that was replaced by another definition */
+    EVERY_USES_OTHER_REACTION, /* the same */
+    EVERY_USES_NEW_VERSION,    /* of a type with the same layout */
     EVERY_USES_ADDED_FIELD,
     EVERY_USES_DROPPED_FIELD,
     EVERY_USES_MOVED_FIELD,
@@ -320,8 +322,9 @@ typedef struct every_entity {
     char name[4];
     bool is_added[EVERY_REACTIONS], is_set[EVERY_REACTIONS]; /* what a reaction has not seen */
     uint64_t olds[EVERY_REACTIONS][2];                       /* the first words of the old value */
-    uint32_t stale;   /* systems whose change filter must select the entity, one bit each */
-    uint32_t visited; /* systems that have visited the entity in this phase, one bit each */
+    uint32_t
+        stale[EVERY_SYSTEMS]; /* types whose values have changed since the system has run, one bit each */
+    uint32_t visited;         /* systems that have visited the entity in this phase, one bit each */
     uint64_t features;
 } every_entity;
 
@@ -378,6 +381,10 @@ void every_model_begin_schedule(void);
 void every_model_renew_system(uint32_t system);
 void every_model_renew_reaction(uint32_t reaction);
 void every_model_skip_events(uint32_t reader);
+
+/* Between frames: the system, or reaction, has other terms than before. */
+void every_model_replace_system(uint32_t system, const every_terms *replaced);
+void every_model_replace_reaction(uint32_t reaction, const every_terms *replaced);
 
 /* Between frames: enables or disables. */
 void every_model_enable_system(uint32_t system, bool is_enabled);
@@ -490,7 +497,7 @@ void every_resources_open(void);
 void every_resources_save(uint32_t number);
 void every_resources_restore(uint32_t number);
 every_resource every_resource_at(uint32_t resource);
-void every_resources_forget(uint32_t system); /* the system is a new one */
+void every_resources_forget(uint32_t system); /* the system is a new one, or watches others */
 
 /* Whether a system runs now, by its if_changed. If so, it has seen the values. */
 bool every_resources_let_run(uint32_t system, const every_terms *terms);

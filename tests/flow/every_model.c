@@ -84,6 +84,8 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "new system",
     "replaced reaction",
     "new reaction",
+    "other system",
+    "other reaction",
     "new version",
     "added field",
     "dropped field",
@@ -1055,7 +1057,7 @@ void every_model_convert(const every_conversion *conversion)
         if (!entity->is_alive || !every_has(entity->now.set, type)) continue;
         entity->features |= every_bit(EVERY_USES_CONVERTED);
         for (uint32_t s = 0; s < every_model_program.system_count; s++)
-            if (every_model_program.systems[s].filter_type == type + 1) entity->stale |= BIT(s);
+            entity->stale[s] |= BIT(type);
     }
     for (uint32_t i = 0; i < every_state->copy_count; i++)
         convert_words(conversion, &every_state->copies[i].words[first], EVERY_TYPE_WORDS);

@@ -95,9 +95,7 @@ void every_model_end(void)
         const uint32_t changed = (entity->now.changed & entity->now.set) | (entity->now.set & ~old_set) |
                                  (was_alive ? entity->now.disabled ^ before[i].values.disabled : 0);
         for (uint32_t s = 0; s < every_model_program.system_count; s++)
-            if (every_model_program.systems[s].filter_type > 0 &&
-                every_has(changed, every_model_program.systems[s].filter_type - 1))
-                entity->stale |= BIT(s);
+            entity->stale[s] |= changed;
         for (uint32_t r = 0; r < every_model_program.reaction_count; r++)
             note_reaction(r, i);
     }
@@ -176,10 +174,11 @@ static void begin_systems(uint32_t last)
                 must_visit[i][s] = false;
                 continue;
             }
-            must_visit[i][s] = every_model_matches(&every_model_program.systems[s], i) &&
-                               (every_model_program.systems[s].filter_type == 0 ||
-                                every_has(every_state->entities[i].stale, s));
-            every_state->entities[i].stale &= ~BIT(s);
+            const every_terms *terms = &every_model_program.systems[s];
+            uint32_t *stale = &every_state->entities[i].stale[s];
+            must_visit[i][s] = every_model_matches(terms, i) &&
+                               (terms->filter_type == 0 || every_has(*stale, terms->filter_type - 1));
+            *stale = 0;
         }
     }
 }
@@ -192,11 +191,11 @@ static const char *describe(const every_terms *terms, int entity)
     snprintf(text, sizeof text,
              "with %x, without %x, optional %x, up %d %u of %u, tie %u, filter %u, old %u, triggers %u; "
              "the entity: alive "
-             "%d, set %x, disabled %x, stale %x, targets %d %d %d %d",
+             "%d, set %x, disabled %x, targets %d %d %d %d",
              terms->with, terms->without, terms->optional, terms->has_up, terms->up_type,
              terms->up_relation, terms->tie, terms->filter_type, terms->old_type, terms->triggers,
-             at->is_alive, at->now.set, at->now.disabled, at->stale, at->targets[0], at->targets[1],
-             at->targets[2], at->targets[3]);
+             at->is_alive, at->now.set, at->now.disabled, at->targets[0], at->targets[1], at->targets[2],
+             at->targets[3]);
     return text;
 }
 
@@ -276,6 +275,12 @@ void every_model_begin_frame(void)
     phase = 0;
 }
 
+static void forget_seen(uint32_t system)
+{
+    for (int i = 0; i < every_state->entity_count; i++)
+        every_state->entities[i].stale[system] = UINT32_MAX;
+}
+
 void every_model_renew_system(uint32_t system)
 {
     uint32_t count = 0;
@@ -284,26 +289,63 @@ void every_model_renew_system(uint32_t system)
     every_state->order[count] = system;
     every_state->is_system_off[system] = false;
     every_resources_forget(system);
-    for (int i = 0; i < every_state->entity_count; i++)
-        every_state->entities[i].stale |= BIT(system);
+    forget_seen(system);
 }
 
-/* Drops the changes that the reaction has not seen. */
-static void discard_pending(uint32_t reaction)
+/* Only a system with a change filter knows what it has seen. */
+void every_model_replace_system(uint32_t system, const every_terms *replaced)
+{
+    if (replaced->filter_type == 0) forget_seen(system);
+    if (replaced->watched != every_model_program.systems[system].watched) every_resources_forget(system);
+}
+
+static void discard_copies(uint32_t reaction)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < every_state->copy_count; i++)
         if (every_state->copies[i].reaction != reaction)
             every_state->copies[count++] = every_state->copies[i];
     every_state->copy_count = count;
+}
+
+/* Drops the changes that the reaction has not seen. */
+static void discard_pending(uint32_t reaction)
+{
+    discard_copies(reaction);
     for (int i = 0; i < every_state->entity_count; i++)
         every_state->entities[i].is_added[reaction] = every_state->entities[i].is_set[reaction] = false;
+}
+
+/* With PRESENT, the entities that a new reaction matches count as added, but those that the replaced one matches. A
+ * disabled reaction misses them. */
+static void add_present(uint32_t reaction, const every_terms *replaced)
+{
+    const every_terms *terms = &every_model_program.reactions[reaction];
+    if ((terms->triggers & QUERN_REACT_PRESENT) == 0 || every_state->is_reaction_off[reaction]) return;
+    for (int i = 0; i < every_state->entity_count; i++)
+        if (reacts_now(terms, i) && (replaced == NULL || !reacts_now(replaced, i)))
+            every_state->entities[i].is_added[reaction] = true;
 }
 
 void every_model_renew_reaction(uint32_t reaction)
 {
     discard_pending(reaction);
     every_state->is_reaction_off[reaction] = false;
+    add_present(reaction, NULL);
+}
+
+void every_model_replace_reaction(uint32_t reaction, const every_terms *replaced)
+{
+    const every_terms *terms = &every_model_program.reactions[reaction];
+    discard_copies(reaction);
+    for (int i = 0; i < every_state->entity_count; i++) {
+        every_entity *entity = &every_state->entities[i];
+        const bool matches = reacts_now(terms, i) && reacts_now(replaced, i);
+        entity->is_added[reaction] &= matches && (terms->triggers & QUERN_REACT_ADDED) != 0;
+        entity->is_set[reaction] &=
+            matches && (terms->triggers & QUERN_REACT_SET) != 0 && terms->old_type == 0;
+    }
+    add_present(reaction, replaced);
 }
 
 void every_model_skip_events(uint32_t reader)
@@ -454,7 +496,7 @@ static void note_write(int system, int entity, uint32_t type)
 {
     every_entity *at = &every_state->entities[entity];
     for (uint32_t s = 0; s < every_model_program.system_count; s++)
-        if ((int)s != system && every_model_program.systems[s].filter_type == type + 1) at->stale |= BIT(s);
+        if ((int)s != system) at->stale[s] |= BIT(type);
     at->features |= every_bit(EVERY_USES_ROW_WRITE);
 }
 
@@ -571,6 +613,6 @@ void every_model_begin_schedule(void)
         every_entity *entity = &every_state->entities[i];
         memset(entity->is_added, 0, sizeof entity->is_added);
         memset(entity->is_set, 0, sizeof entity->is_set);
-        entity->stale = UINT32_MAX;
+        memset(entity->stale, 0xff, sizeof entity->stale);
     }
 }

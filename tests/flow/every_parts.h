@@ -132,7 +132,10 @@ void every_create_some(actor *by);
 void every_draw_some(actor *by, quern_entity entity);
 void every_act(actor *by, quern_entity self);
 quern_system_def every_def_of_system(uint32_t s);
+void every_replace_system(quern_system system, const quern_system_def *def);
 quern_system_def every_def_of_reaction(uint32_t r);
+bool every_redraw_system(uint32_t s, random_source *random);
+void every_redraw_reaction(uint32_t r, random_source *random);
 void every_add_system(uint32_t number);
 void every_run_parallel(quern_context *context, const quern_view *view);
 

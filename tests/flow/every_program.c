@@ -355,8 +355,7 @@ static void switch_systems(bool is_after)
     }
 }
 
-/* Replaces a system by one with the same definition: nothing else may change. */
-static void replace_system(quern_system system, const quern_system_def *def)
+void every_replace_system(quern_system system, const quern_system_def *def)
 {
     quern_result result = quern_schedule_replace_system(every.schedule, system, def);
     if (every.failing != NULL && result == QUERN_ERROR_OUT_OF_MEMORY) {
@@ -381,7 +380,7 @@ static void renew_system(uint32_t number)
     cr_assert_neq(system->bits, removed.bits);
 }
 
-/* Replaces systems and reactions, or removes them and adds them again. A frame of a history that is restored does not know
+/* Replaces systems and reactions by the same definition, so that nothing else may change, or removes them and adds them again. A frame of a history that is restored does not know
  * the new ones, so no frame that runs twice may follow another one that renews (repeat_frames in test_every.c). */
 static void change_systems(void)
 {
@@ -397,7 +396,7 @@ static void change_systems(void)
             if (every.is_modelled) every_model_renew_system(s);
             if (every.is_modelled && s >= READING) every_model_skip_events(s - READING);
         } else if (random_chance(&random, 20)) {
-            replace_system(every_own.systems[s], &def);
+            every_replace_system(every_own.systems[s], &def);
             every.schedule_features |= every_bit(EVERY_USES_REPLACED_SYSTEM);
         }
     }
@@ -409,7 +408,7 @@ static void change_systems(void)
             every_own.is_off[PLAIN_SYSTEMS + r] = false;
             if (every.is_modelled) every_model_renew_reaction(r);
         } else if (random_chance(&random, 20)) {
-            replace_system(every_own.reactions[r], &def);
+            every_replace_system(every_own.reactions[r], &def);
             every.schedule_features |= every_bit(EVERY_USES_REPLACED_REACTION);
         }
     }
@@ -656,6 +655,7 @@ static void open_world(quern_schedule_def style, const quern_allocator *allocato
 void every_open(quern_schedule_def style, const quern_allocator *allocator)
 {
     every_forms_open();
+    every_draw_program(); /* definitions change while the program runs */
     open_world(style, allocator);
     every_own.dummy_entity = setup_entity(every.world);
     if (every.is_modelled)

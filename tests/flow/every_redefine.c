@@ -332,6 +332,35 @@ void every_change_before(void)
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
 }
 
+static void replace_system(quern_system system, const quern_system_def *def)
+{
+    if (every.failing != NULL) failing_allocator_pause(every.failing, false);
+    every_replace_system(system, def);
+    if (every.failing != NULL) failing_allocator_pause(every.failing, true);
+}
+
+/* Replaces systems and reactions by other definitions. */
+static void redefine_systems(random_source *random)
+{
+    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
+        const every_terms before = every_system_terms[s];
+        if (!random_chance(random, 25) || !every_redraw_system(s, random)) continue;
+        const quern_system_def def = every_def_of_system(s);
+        replace_system(every_own.systems[s], &def);
+        if (every.is_modelled) every_model_replace_system(s, &before);
+        every.type_features |= every_bit(EVERY_USES_OTHER_SYSTEM);
+    }
+    for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
+        const every_terms before = every_reaction_terms[r];
+        if (!random_chance(random, 25)) continue;
+        every_redraw_reaction(r, random);
+        const quern_system_def def = every_def_of_reaction(r);
+        replace_system(every_own.reactions[r], &def);
+        if (every.is_modelled) every_model_replace_reaction(r, &before);
+        every.type_features |= every_bit(EVERY_USES_OTHER_REACTION);
+    }
+}
+
 void every_change_types(void)
 {
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 47 + 3))};
@@ -340,6 +369,7 @@ void every_change_types(void)
     if (every.frame % 3 == 1) return;
     if (every.failing != NULL) failing_allocator_pause(every.failing, true);
     every_learn_known();
+    if (every_changes_layouts()) redefine_systems(&random);
     for (uint32_t t = 0; t < EVERY_OFF; t++) {
         const bool changes_layout = random_chance(&random, 60);
         if (random_chance(&random, 40) && (t != EVERY_HOOKED || every.has_hooks))

@@ -691,6 +691,27 @@ static uint32_t draw_order(const every_terms *terms, uint32_t system)
     return EVERY_ID + 1;
 }
 
+/* A system cannot read by its further query what its own rows write. */
+static void separate_queries(uint32_t s)
+{
+    const uint32_t written = every_system_terms[s].writes;
+    every_terms *terms = &further[s];
+    terms->writes = terms->filter_type = 0;
+    terms->with &= ~written;
+    terms->without &= ~written;
+    terms->optional &= ~written;
+    terms->reads &= ~written;
+    terms->has_up = terms->has_up && !every_has(written, terms->up_type);
+}
+
+static void draw_resources(uint32_t s, random_source *random)
+{
+    every_terms *terms = &every_system_terms[s];
+    terms->uses_resources = random_below(random, 1 << EVERY_RESOURCES);
+    terms->watched = s % 4 == 1 ? 1 + random_below(random, (1 << EVERY_RESOURCES) - 1) : 0;
+    terms->put_resource = random_chance(random, 25) ? 1 + random_below(random, EVERY_RESOURCES) : 0;
+}
+
 void every_draw_program(void)
 {
     random_source random = {every.seed * 7919};
@@ -716,35 +737,43 @@ void every_draw_program(void)
                                                       .by_target = true};
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++)
         every_system_terms[s].order = draw_order(&every_system_terms[s], s);
-    /* A system cannot read by its further query what its own rows write. */
-    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
-        const uint32_t written = every_system_terms[s].writes;
-        every_terms *terms = &further[s];
-        terms->writes = terms->filter_type = 0;
-        terms->with &= ~written;
-        terms->without &= ~written;
-        terms->optional &= ~written;
-        terms->reads &= ~written;
-        terms->has_up = terms->has_up && !every_has(written, terms->up_type);
-    }
+    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++)
+        separate_queries(s);
     memset(&every_system_terms[LOOKING], 0, sizeof every_system_terms[LOOKING]);
     every_system_phases[LOOKING] = 2;
     for (uint32_t s = EXCLUSIVE; s < EVERY_SYSTEMS; s++) { /* these have no rows */
         every_system_terms[s] = (every_terms){.with = BIT(EVERY_ID), .without = BIT(EVERY_ID)};
         every_system_phases[s] = s == EXCLUSIVE ? EXCLUSIVE_PHASE : 2;
     }
-    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++) {
-        every_system_terms[s].uses_resources = random_below(&random, 1 << EVERY_RESOURCES);
-        every_system_terms[s].watched =
-            s % 4 == 1 ? 1 + random_below(&random, (1 << EVERY_RESOURCES) - 1) : 0;
-        every_system_terms[s].put_resource =
-            random_chance(&random, 25) ? 1 + random_below(&random, EVERY_RESOURCES) : 0;
-    }
+    for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++)
+        draw_resources(s, &random);
     every_system_terms[LISTENING].watched = 1; /* skips frames; events wait for it */
     for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
         draw_terms(&every_reaction_terms[r], &random, true);
         every_reaction_terms[r].uses_resources = random_below(&random, 1 << EVERY_RESOURCES);
     }
+}
+
+/* Draws other terms of a system. Those of two systems are not drawn. */
+bool every_redraw_system(uint32_t s, random_source *random)
+{
+    if (s == LEVEL_SYSTEM || s == TARGET_SYSTEM) return false;
+    draw_terms(&every_system_terms[s], random, false);
+    draw_terms(&further[s], random, false);
+    every_system_terms[s].order = draw_order(&every_system_terms[s], s);
+    separate_queries(s);
+    draw_resources(s, random);
+    return true;
+}
+
+/* Draws other terms and kinds of a reaction. */
+void every_redraw_reaction(uint32_t r, random_source *random)
+{
+    every_terms *terms = &every_reaction_terms[r];
+    draw_terms(terms, random, true);
+    terms->uses_resources = random_below(random, 1 << EVERY_RESOURCES);
+    if ((terms->triggers & QUERN_REACT_ADDED) != 0 && random_chance(random, 30))
+        terms->triggers |= QUERN_REACT_PRESENT;
 }
 
 static void declare_resources(const every_terms *terms, quern_system_def *def)

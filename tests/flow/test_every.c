@@ -757,7 +757,6 @@ Test(every, frames_match_the_model_in_every_style, .timeout = 600)
     const char *only = getenv("QUERN_EVERY_SEED");
     for (uint64_t i = 1; i <= SEEDS; i++) {
         every.seed = only != NULL ? strtoull(only, NULL, 10) : i;
-        every_draw_program();
         play_with_model();
         for (uint32_t k = 0; k < POOL_COUNT; k++) {
             every.is_harmless = k % 2 == 1;

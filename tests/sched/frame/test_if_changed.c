@@ -162,6 +162,32 @@ Test(if_changed, a_replacement_goes_on_if_it_watches_the_same)
     cr_assert_eq(runs_in(2), 1);
 }
 
+Test(if_changed, the_order_in_which_a_replacement_lists_resources_does_not_matter)
+{
+    const quern_system system =
+        add(&(quern_system_def){.name = "s", .run = count_run, .if_changed = {first, second}});
+    (void)runs_in(1);
+    must(quern_schedule_replace_system(schedule, system,
+                                       &(quern_system_def){.run = count_run,
+                                                           .resources = {{second, QUERN_ACCESS_READ}},
+                                                           .if_changed = {second, first}}));
+    cr_assert_eq(runs_in(2), 0);
+    set(first, 5);
+    cr_assert_eq(runs_in(2), 1);
+}
+
+/* No frame runs between the replacements, so the values are those of the last run. */
+Test(if_changed, what_a_definition_without_a_resource_has_not_seen_is_due)
+{
+    const quern_system system =
+        add(&(quern_system_def){.name = "s", .run = count_run, .if_changed = {first}});
+    (void)runs_in(1);
+    must(quern_schedule_replace_system(schedule, system, &(quern_system_def){.run = count_run}));
+    must(quern_schedule_replace_system(schedule, system,
+                                       &(quern_system_def){.run = count_run, .if_changed = {first}}));
+    cr_assert_eq(runs_in(2), 1);
+}
+
 Test(if_changed, a_restored_frame_has_seen_what_it_had_seen)
 {
     quern_history *history;

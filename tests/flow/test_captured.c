@@ -117,15 +117,20 @@ static links links_of(const quern_frame_capture *capture)
     return found;
 }
 
-static uint64_t sum_of_links_ns(const quern_frame_capture *capture)
+static uint64_t sum_ns(const quern_frame_capture *capture, bool is_sync)
 {
-    uint64_t sum_ns = 0;
+    uint64_t sum = 0;
     for (uint32_t i = 0; i < capture->tasks.count; i++) {
         const quern__task *task = &capture->tasks.items[i];
-        for (uint32_t k = 0; k < task->item_count && task->is_sync; k++)
-            sum_ns += capture->items_ns.items[task->first_item + k];
+        for (uint32_t k = 0; k < task->item_count && task->is_sync == is_sync; k++)
+            sum += capture->items_ns.items[task->first_item + k];
     }
-    return sum_ns;
+    return sum;
+}
+
+static uint64_t sum_of_links_ns(const quern_frame_capture *capture)
+{
+    return sum_ns(capture, true);
 }
 
 /* Asserts that gaps and loops alternate, beginning and ending with a gap. */
@@ -165,8 +170,10 @@ static history play_captured(uint32_t thread_count)
         played.hashes[frame] = quern_world_hash(world);
         played.parts[frame] = links_of(capture);
         assert_alternating(&played.parts[frame]);
-        if (thread_count < 2) cr_assert_leq(sum_of_links_ns(capture), capture->segments_ns);
+        if (thread_count < 2)
+            cr_assert_leq(sum_of_links_ns(capture) + sum_ns(capture, false), capture->segments_ns);
         cr_assert_leq(capture->segments_ns, capture->frame_ns);
+        cr_assert_eq(capture->serial_ns, capture->frame_ns - capture->segments_ns);
     }
     quern_frame_capture_destroy(capture);
     quern_jobs_destroy(jobs);

@@ -632,6 +632,26 @@ Test(changed_schedule, a_frame_from_before_a_removal_can_be_restored)
     quern_history_destroy(history);
 }
 
+Test(changed_schedule, a_frame_with_phases_that_were_removed_since_can_be_restored)
+{
+    static const char *const phases[] = {"p0", "p1", "p2"}, *const fewer[] = {"p1"};
+    must(quern_schedule_set_phases(schedule, phases, 3));
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.5, 4));
+    make_system(schedule, "add", add_one, .terms = {quern_term_write(number)}, .phase = 1);
+    open_history();
+    must(quern_schedule_run(schedule, NULL, 0.25));
+    must(quern_history_save(history, 1, NULL));
+    must(quern_schedule_set_phases(schedule, fewer, 1));
+    must(quern_schedule_run(schedule, NULL, 0.25));
+    cr_assert_eq(value_of(number, 0), 1u);
+    must(quern_history_restore(history, 1, NULL));
+    cr_assert_eq(value_of(number, 0), 0u);
+    /* a quarter of a second of the remaining phase's step has passed again */
+    must(quern_schedule_run(schedule, NULL, 0.25));
+    cr_assert_eq(value_of(number, 0), 1u);
+    quern_history_destroy(history);
+}
+
 Test(changed_schedule, a_restore_gives_a_replaced_system_its_state)
 {
     const quern_system filter = add_filter("filter"), reaction = add_reaction("reaction", ALL);

@@ -3,6 +3,7 @@
 #include "tests/flow/sorted_scene.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* Indexes and ordered queries: definitions, messages, doubles, deltas, other layouts, and memory that runs out. */
 
@@ -533,6 +534,36 @@ Test(index_memory, what_fails_is_right_afterwards, .timeout = 120)
         failing_allocator_heal(memory);
         scene_check(&scene, "after failures");
     }
+    cr_assert_gt(failures, 10u);
+}
+
+/* A list of changes grows at its first, third, fifth, ninth ... change. */
+Test(index_memory, changes_that_find_no_memory_are_found_later)
+{
+    static const uint32_t change_counts[] = {1, 2, 3, 5, 9, 17, 33, 64};
+    uint32_t failures = 0;
+    for (uint32_t i = 0; i < sizeof change_counts / sizeof *change_counts; i++)
+        for (uint64_t call = 1; call <= 8; call++) {
+            for (uint32_t k = 0; k < change_counts[i]; k++) {
+                const unit value = scene_unit(&numbers, entities, 64);
+                if (quern_entity_is_alive(world, entities[k]))
+                    must(quern_entity_set(world, entities[k], scene.unit, &value));
+                else
+                    must(quern_entity_create_with(world, &scene.unit, (const void *[]){&value}, 1,
+                                                  &entities[k]));
+            }
+            failing_allocator_fail_at(memory, call);
+            const quern_entity *found;
+            uint32_t count;
+            failures += quern_index_find(scene.indexes[0], 0, &found, &count) != QUERN_OK;
+            failing_allocator_heal(memory);
+            scene_check(&scene, "after failures");
+            if (call % 4 == 0) {
+                close_scene();
+                memset(entities, 0, sizeof entities);
+                open_failing();
+            }
+        }
     cr_assert_gt(failures, 10u);
 }
 

@@ -201,6 +201,12 @@ Test(ref, refs_are_not_shared_between_getters)
     cr_assert_eq(quern_ref_get(same, &ref), value);
     cr_assert_eq(quern_ref_get(others, &ref), quern_entity_get(world, entities[9], other));
     cr_assert_eq(quern_ref_get(getter, &ref), value);
+    must(quern_entity_remove(world, entities[9], other));
+    value = quern_ref_get(getter, &ref);
+    cr_assert_eq(value, quern_entity_get(world, entities[9], number));
+    cr_assert_null(quern_ref_get(others, &ref));
+    cr_assert_eq(quern_ref_get(getter, &ref), value,
+                 "the getter that found nothing has left nothing in the ref");
     quern_getter_destroy(others);
     quern_getter_destroy(same);
 }

@@ -71,6 +71,20 @@ Test(describe, every_kind_of_access_is_named)
                 "read resource 'score', write resource 'clock' concurrently");
 }
 
+Test(describe, further_queries_are_named_with_their_terms)
+{
+    quern_system_def def = system_def("pairs", idle_run);
+    def.terms[0] = quern_term_read(position);
+    def.queries[0].terms[0] = quern_term_read(position);
+    def.queries[0].terms[1] = quern_term_without(health);
+    def.queries[1].name = "moving";
+    def.queries[1].terms[0] = quern_term_read(velocity);
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
+    setup_system(schedule, &def);
+    assert_line("'pairs': read 'position', query 0 (read 'position', without 'health'), "
+                "query 1 'moving' (read 'velocity'), read resource 'score'");
+}
+
 Test(describe, filters_by_row_and_by_chunk_differ)
 {
     add_filters();

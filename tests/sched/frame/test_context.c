@@ -125,6 +125,25 @@ Test(context, commands_are_not_recorded_after_the_frame)
     quern_schedule_destroy(schedule);
 }
 
+/* ------------------------------------------------------------------------- after a query in parallel */
+
+static void keep_of_view(quern_context *context, const quern_view *view)
+{
+    keep(context);
+}
+
+Test(context, what_a_parallel_query_gave_is_refused_afterwards)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    must(quern_query_parallel_for(query, NULL, keep_of_view, NULL));
+    const uint64_t hash = quern_world_hash(world);
+    cr_assert_eq(quern_context_commands(kept_context), kept_commands);
+    assert_reported("quern_context_commands: the context was used outside of the callback");
+    assert_commands_are_refused(kept_commands);
+    cr_assert_eq(quern_world_hash(world), hash);
+    quern_query_destroy(query);
+}
+
 /* ------------------------------------------------------------------------------- in another callback */
 
 static void use_kept(quern_context *context)

@@ -215,6 +215,44 @@ Test(replay_damage, a_frame_out_of_turn_is_refused)
     quern_byte_buffer_release(&memory);
 }
 
+typedef struct forgery {
+    uint32_t block, count; /* the count-th block of this kind */
+    size_t offset;         /* of the changed byte, from the block's first one */
+    unsigned char byte;
+    const char *words; /* of the message */
+} forgery;
+
+Test(replay_damage, blocks_out_of_place_are_named)
+{
+    enum { PAYLOAD = sizeof(replay_block) };
+    static const forgery forgeries[] = {
+        {QUERN__REPLAY_BEGIN, 1, 0, QUERN__REPLAY_END, "a BEGIN block was expected"},
+        {QUERN__REPLAY_START, 1, 0, QUERN__REPLAY_STATE, "a START block was expected"},
+        {QUERN__REPLAY_STATE, 2, 0, QUERN__REPLAY_START, "a STATE block was expected"},
+        {QUERN__REPLAY_STATE, 2, PAYLOAD, 2, "it belongs to another frame"},
+        {QUERN__REPLAY_FRAME, 2, PAYLOAD + 15, 0xbf, "the frame before it has an invalid time step"},
+        {QUERN__REPLAY_END, 1, 0, QUERN__REPLAY_BEGIN, "a FRAME or END block was expected"},
+        {QUERN__REPLAY_END, 1, PAYLOAD, FRAMES + 1, "a FRAME or END block was expected"},
+    };
+    for (uint32_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
+        const forgery *forged = &forgeries[i];
+        quern_byte_buffer memory = {0};
+        quern_replay_report report;
+        record(&memory, FRAMES);
+        unsigned char *bytes = (unsigned char *)memory.bytes;
+        const size_t at = replay_find_block(bytes, memory.size_bytes, forged->block, forged->count);
+        cr_assert_lt(at, memory.size_bytes);
+        cr_assert_neq(bytes[at + forged->offset], forged->byte);
+        bytes[at + forged->offset] = forged->byte;
+        replay_reseal(bytes, memory.size_bytes);
+        cr_assert_eq(run(bytes, memory.size_bytes, &report), QUERN_ERROR_BAD_ARCHIVE, "forgery %u", i);
+        cr_assert_not_null(strstr(quern_error_message(), forged->words), "forgery %u: %s", i,
+                           quern_error_message());
+        drop_kept();
+        quern_byte_buffer_release(&memory);
+    }
+}
+
 Test(replay_damage, other_files_are_refused)
 {
     quern_replay_report report;

@@ -11,6 +11,8 @@ bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
     for (uint32_t index = 0; index < QUERN__QUEUE_COUNT; index++) {
         queues->queues[index].first = NULL;
         queues->queues[index].last = NULL;
+        queues->queues[index].sought_scope = NULL;
+        queues->queues[index].sought = NULL;
         atomic_init(&queues->queues[index].count, 0);
     }
     queues->pushed_count = 0;
@@ -130,6 +132,7 @@ static void push_locked(quern__queues *queues, quern__queue *queue, quern__node 
     node->number = queues->pushed_count++;
     *(queue->last == NULL ? &queue->first : &queue->last->next) = node;
     queue->last = node;
+    if (queue->sought == NULL) queue->sought = node;
     add_to_count(queue, 1);
 }
 
@@ -183,6 +186,7 @@ static void unlink_locked(quern__queue *queue, quern__node *node)
 {
     *(node->before == NULL ? &queue->first : &node->before->next) = node->next;
     *(node->next == NULL ? &queue->last : &node->next->before) = node->before;
+    if (queue->sought == node) queue->sought = node->next;
     add_to_count(queue, (uint32_t)-1);
 }
 
@@ -193,14 +197,22 @@ static void take_locked(quern__queues *queues, quern__queue *queue, quern__node 
     if (node->link_count != QUERN__CALLER_OWNED_NODE) free_locked(queues, node);
 }
 
+/* Returns the first node with a job of this scope, or NULL. */
+static quern__node *find_of_scope(quern__queue *queue, const void *scope)
+{
+    if (!quern__scope_matches(queue->sought_scope, scope)) queue->sought = queue->first;
+    queue->sought_scope = scope;
+    while (queue->sought != NULL && !quern__scope_matches(queue->sought->job.scope, scope))
+        queue->sought = queue->sought->next;
+    return queue->sought;
+}
+
 bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
                              quern__job *out_job)
 {
     if (quern__queue_is_empty(queue)) return false;
     quern__mutex_lock(&queues->mutex);
-    quern__node *node = queue->first;
-    while (node != NULL && scope != NULL && !quern__scope_matches(node->job.scope, scope))
-        node = node->next;
+    quern__node *node = scope != NULL ? find_of_scope(queue, scope) : queue->first;
     if (node != NULL) take_locked(queues, queue, node, out_job);
     quern__mutex_unlock(&queues->mutex);
     return node != NULL;

@@ -64,6 +64,10 @@ typedef struct quern__node_block {
 typedef struct quern__queue {
     quern__node *first;
     quern__node *last;
+    /* Where a search for jobs of the last scope goes on: no node before it has a job of this scope. NULL: none has. So a
+     * thread that waits for many jobs does not pass those of others again for each of its own. */
+    const void *sought_scope;
+    quern__node *sought;
     bool is_open; /* of a worker's queue: whether jobs may be pushed */
     /* Number of nodes. Written with the mutex locked; read without it, as the read of a handshake. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t count;

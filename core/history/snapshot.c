@@ -94,14 +94,17 @@ static void run_transfers(quern__history *history, bool into_pages)
     history->transfers.count = 0;
 }
 
-/* Adds a transfer to the list. Returns false if out of memory. A transfer that continues the previous
- * one, apart from padding to a cache line on both sides, is merged with it. So whole chunks that
- * are runs of their own are copied at once, which is faster than column by column. */
-static inline bool add_transfer(quern__history *history, char *target, const char *source, size_t bytes)
+/* Adds a transfer to the list. Returns false if out of memory. A transfer that continues the previous one is merged with
+ * it. is_padded: the targets of both have nothing up to the next cache line that must stay, so they may be that far apart.
+ * So whole chunks that are runs of their own are copied at once, which is faster than column by column. In a run of
+ * several chunks, the rows of the next one may follow within the cache line. */
+static inline bool add_transfer(quern__history *history, char *target, const char *source, size_t bytes,
+                                bool is_padded)
 {
     if (history->transfers.count > 0) {
         quern__transfer *last = &history->transfers.items[history->transfers.count - 1];
-        const size_t whole_bytes = quern__align_up(last->bytes, QUERN__CACHE_LINE_BYTES);
+        const size_t whole_bytes =
+            is_padded ? quern__align_up(last->bytes, QUERN__CACHE_LINE_BYTES) : last->bytes;
         if (last->target + whole_bytes == target && last->source + whole_bytes == source &&
             whole_bytes + bytes <= QUERN__CHUNK_BYTES) {
             last->bytes = (uint32_t)(whole_bytes + bytes);
@@ -328,7 +331,7 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
     history->copied_count++;
     char *target = quern__page_memory(&history->store, *out_page);
     if (type == NULL)
-        return add_transfer(history, target, source, bytes)
+        return add_transfer(history, target, source, bytes, true)
                    ? QUERN_OK
                    : quern__history_fail_memory("a list of columns");
     quern__page_entry *entry = &history->store.pages.items[*out_page];
@@ -634,9 +637,10 @@ static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
         const bool is_listed =
             quern__hooks_exist(&column->type->hooks)
                 ? add_column_restore(history, (quern__column_restore){i, slot, c})
-                : add_transfer(
-                      history, quern__column_value(column, quern__slot_chunk(&archetype->slots[slot]), 0),
-                      quern__page_memory(&history->store, pages[c]), (size_t)rows * column->size_bytes);
+                : add_transfer(history,
+                               quern__column_value(column, quern__slot_chunk(&archetype->slots[slot]), 0),
+                               quern__page_memory(&history->store, pages[c]),
+                               (size_t)rows * column->size_bytes, archetype->shape.shift == 0);
         if (!is_listed) return false;
     }
     for (uint32_t lane = 0, page = saved->column_count + 1; page < saved->slot_page_count; lane++, page++) {
@@ -650,7 +654,7 @@ static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
         history->copied_bytes += rows * sizeof(uint64_t);
         history->copied_count++;
         quern__row_groups_raise_to(versions, memory, rows);
-        if (!add_transfer(history, (char *)versions, memory, rows * sizeof(uint64_t))) return false;
+        if (!add_transfer(history, (char *)versions, memory, rows * sizeof(uint64_t), false)) return false;
     }
     return true;
 }

@@ -102,6 +102,45 @@ Test(history, only_written_columns_are_copied)
     many_close_world();
 }
 
+static void set_flags(quern_world *world, quern_component type, const quern_entity *entities,
+                      const uint32_t *rows, uint32_t count, unsigned char value)
+{
+    for (uint32_t i = 0; i < count; i++)
+        must(quern_entity_set(world, entities[rows[i]], type, &value));
+}
+
+/* Chunks of 16 rows in runs: the flags of four chunks lie in one cache line. The first chunk and the fifth one are saved
+ * together, in pages that are as far apart as their flags, and those between them later. */
+Test(history, restored_chunks_leave_the_flags_between_them_as_they_are)
+{
+    enum { ROWS = 16, CHUNKS = 40, BIG_BYTES = 980 };
+    static quern_entity entities[CHUNKS * ROWS];
+    static const uint32_t outer[] = {0, 4 * ROWS}, inner[] = {ROWS, 2 * ROWS, 3 * ROWS};
+    quern_world *world = setup_world();
+    const quern_component types[] = {setup_component(world, "big", BIG_BYTES, 4),
+                                     setup_component(world, "flag", 1, 1)};
+    quern_history *history;
+    must(quern_entity_create_many(world, types, NULL, 2, CHUNKS * ROWS, entities));
+    must(quern_history_create(world, NULL, &history));
+    must(quern_history_save(history, 1, NULL));
+    set_flags(world, types[1], entities, outer, 2, 5);
+    must(quern_history_save(history, 2, NULL));
+    set_flags(world, types[1], entities, inner, 3, 6);
+    must(quern_history_save(history, 3, NULL));
+    set_flags(world, types[1], entities, outer, 2, 7);
+    must(quern_history_restore(history, 3, NULL));
+    for (uint32_t row = 0; row < 5 * ROWS; row++) {
+        const unsigned char *found = quern_entity_get(world, entities[row], types[1]);
+        cr_assert_eq(*found,
+                     row % ROWS != 0         ? 0
+                     : row % (4 * ROWS) == 0 ? 5
+                                             : 6,
+                     "row %u: %u", row, *found);
+    }
+    quern_history_destroy(history);
+    quern_world_destroy(world);
+}
+
 Test(history, the_ring_retains_the_newest_frames)
 {
     many_open_world(NULL);

@@ -54,12 +54,13 @@ OTHER_TESTS = {
     "core/reactions": "^test_(hooked|reacting|reactions_meet|reactions_order)$",
     "core/record": "^test_(clone_commands|failed_commands|redefine|redefine_layout|relate_commands|row_commands"
     "|spawn_commands|view_commands|view_commands_kept)$",
+    "core/reflect": "^test_list_world$",
     "core/relations": "^test_(climb|levels|names|reaction_calls|related|target)$",
     "core/storage": "^test_(bulk_create|changed|empty_archetypes|entity_enabled|history|list_bytes|list_world"
     "|redefine|row_changes|trimmed)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
-    "core/world": "^test_(arguments|two_worlds)$",
+    "core/world": "^test_(arguments|two_worlds|redefine_layout|entity_hooks|list_world)$",
     "sched/frame": "^test_(accumulate|command_log|event_flow|frame|frame_failure|fused_changes|sets|pace|changed_frames"
     "|changed_schedule|reacting|waiting)$",
     "sched/history": "^test_(captured|changed_schedule|history_frames|restart|sets)$",

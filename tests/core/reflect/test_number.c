@@ -164,6 +164,19 @@ Test(number, integers_are_written_up_to_their_limits)
     }
 }
 
+Test(number, integers_in_two_bases)
+{
+    uint64_t bits = 0;
+    cr_assert_eq(quern__number_read(QUERN_FIELD_U32, "0x1F", 4, &bits), QUERN__NUMBER_OK);
+    cr_assert_eq(bits, 31u);
+    cr_assert_eq(quern__number_read(QUERN_FIELD_U32, "0X1f", 4, &bits), QUERN__NUMBER_OK);
+    cr_assert_eq(bits, 31u);
+    static const char *const wrong[] = {"0x", "1x5", "x5", "5x", "0y5", "00x5", "0x-5", "0xg"};
+    for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_assert_eq(quern__number_read(QUERN_FIELD_U32, wrong[i], strlen(wrong[i]), &bits),
+                     QUERN__NUMBER_MALFORMED, "'%s'", wrong[i]);
+}
+
 Test(number, floats_are_printed_as_by_the_c_library)
 {
     random_source random = {stress_seed(1)};

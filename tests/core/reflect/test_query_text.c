@@ -176,6 +176,27 @@ Test(query_text, targets_are_entities)
     MEANS(source, written, quern_term_target(likes, plain));
 }
 
+/* A path of 512 bytes: the parenthesis is the last one. */
+Test(query_text, targets_with_long_paths_are_numbers)
+{
+    quern_entity above = quern_entity_null();
+    char source[64], written[64];
+    for (uint32_t level = 0; level < 8; level++) {
+        const quern_entity entity = setup_entity(world);
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        memset(name, 'x', QUERN_MAX_NAME_BYTES);
+        name[QUERN_MAX_NAME_BYTES] = '\0';
+        if (level == 7) name[QUERN_MAX_NAME_BYTES - 1] = ')';
+        if (level > 0) must(quern_entity_relate(world, entity, parent, above));
+        must(quern_entity_set_name(world, entity, name));
+        above = entity;
+    }
+    snprintf(source, sizeof source, "likes(%u:%u)", quern_entity_index(above),
+             quern_entity_use_count(world, above));
+    memcpy(written, source, sizeof written);
+    MEANS(source, written, quern_term_target(likes, above));
+}
+
 Test(query_text, names_are_quoted_where_they_must_be)
 {
     MEANS("\"a \\\"quoted\\\\ name, (odd)\"", "\"a \\\"quoted\\\\ name, (odd)\"", quern_term_read(quoted));

@@ -53,8 +53,8 @@ typedef struct quern_redefine_report {
         value_count; /**< Number of converted values: of entities, prefabs, events, reactions, a resource. */
     uint64_t
         shortened_count; /**< Number of texts that were longer than the new field, and end earlier now. */
-    uint32_t added_field_count;   /**< Fields that only the new definition has. */
-    uint32_t dropped_field_count; /**< Fields that only the old definition had. */
+    uint32_t added_field_count;   /**< Fields that only the new definition has; 0 with `migrate`. */
+    uint32_t dropped_field_count; /**< Fields that only the old definition had; 0 with `migrate`. */
     uint32_t
         dropped_frame_count; /**< Frames of a history that were dropped, because they have the old layout. */
     /** Names of the dropped fields, at most the first QUERN_MAX_DROPPED_FIELDS. */

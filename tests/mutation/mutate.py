@@ -60,7 +60,7 @@ OTHER_TESTS = {
     "|redefine|row_changes|trimmed)$",
     "core/platform": "^test_(parker|resident|file|cache_sizes|quota|own_threads|yield|lifetime|hardware|forked|register"
     "|fence|unknown_processors)$",
-    "core/world": "^test_(arguments|two_worlds|redefine_layout|entity_hooks|list_world)$",
+    "core/world": "^test_(arguments|bulk|entity|entity_hooks|list_world|redefine_layout|two_worlds)$",
     "sched/frame": "^test_(accumulate|command_log|event_flow|frame|frame_failure|fused_changes|sets|pace|changed_frames"
     "|changed_schedule|reacting|waiting)$",
     "sched/history": "^test_(captured|changed_schedule|history_frames|restart|sets)$",

@@ -413,6 +413,7 @@ static void migrate(void *user_data, void *targets, const void *sources, uint32_
 Test(redefine_layout, a_function_converts_values)
 {
     double cold = 0.5;
+    quern_redefine_report report;
     static quern_entity list[300];
     for (uint32_t i = 0; i < 300; i++) {
         list[i] = setup_entity_with(world, &unit, 1);
@@ -420,7 +421,9 @@ Test(redefine_layout, a_function_converts_values)
     }
     const quern_component_def def = new_def();
     must(quern_component_redefine(world, unit, &def,
-                                  &(quern_redefine_def){.migrate = migrate, .user_data = &cold}, NULL));
+                                  &(quern_redefine_def){.migrate = migrate, .user_data = &cold}, &report));
+    cr_assert_eq(report.added_field_count + report.dropped_field_count, 0u,
+                 "the function compares no fields");
     for (uint32_t i = 0; i < 300; i++) {
         const New *value = quern_entity_get(world, list[i], unit);
         cr_assert_eq(value->count, 2 * i);

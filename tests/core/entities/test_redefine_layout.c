@@ -336,6 +336,8 @@ Test(redefine_layout, pending_changes_and_old_values_of_reactions_are_converted)
     cr_assert_eq(old_sum, 3000);
 }
 
+static void see_nothing(quern_context *context, const quern_view *view) {}
+
 Test(redefine_layout, a_history_drops_its_frames_and_goes_on)
 {
     quern_history *history;
@@ -384,6 +386,34 @@ Test(redefine_layout, a_number_that_does_not_fit_changes_nothing)
     def = new_def();
     def.hooks.destroy = (void (*)(void *, uint32_t, void *))abort;
     must_refuse(LAYOUT_MISMATCH, world, quern_component_redefine(world, unit, &def, &renamed, NULL));
+}
+
+/* The values that do not fit are no longer in the world: one is the copy of a removed row, one an old value. */
+Test(redefine_layout, a_number_that_waits_for_a_reaction_must_fit)
+{
+    static const uint32_t kinds[] = {QUERN_REACT_REMOVED, QUERN_REACT_SET};
+    const quern_term terms[] = {quern_term_read(unit), quern_term_old(unit)};
+    quern_component_def def = {.name = "Unit", .size_bytes = 2, .alignment_bytes = 2};
+    def.fields[0] = (quern_field){.name = "count", .type = QUERN_FIELD_I16, .offset_bytes = 0};
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_schedule *schedule;
+        must(quern_schedule_create(world, NULL, &schedule));
+        must(quern_schedule_add_system(
+            schedule,
+            &(quern_system_def){
+                .name = "reaction", .run = see_nothing, .terms = {terms[i]}, .reacts_to = kinds[i]},
+            NULL));
+        const quern_entity entity = setup_entity_with(world, &unit, 1);
+        must(quern_entity_set(world, entity, unit, &(Old){.count = 70000}));
+        must(quern_schedule_run(schedule, NULL, 0));
+        if (kinds[i] == QUERN_REACT_REMOVED)
+            must(quern_entity_destroy(world, entity));
+        else
+            must(quern_entity_set(world, entity, unit, &(Old){.count = 7}));
+        must_refuse(INVALID_ARGUMENT, world, quern_component_redefine(world, unit, &def, NULL, NULL));
+        cr_assert_not_null(strstr(quern_error_message(), "70000"), "%s", quern_error_message());
+        quern_schedule_destroy(schedule);
+    }
 }
 
 Test(redefine_layout, fields_may_exchange_their_names)

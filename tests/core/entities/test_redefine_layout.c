@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/tracked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -337,6 +338,30 @@ Test(redefine_layout, pending_changes_and_old_values_of_reactions_are_converted)
 }
 
 static void see_nothing(quern_context *context, const quern_view *view) {}
+
+Test(redefine_layout, values_with_hooks_that_wait_beside_others_are_moved)
+{
+    tracked_counts counts = {0};
+    const quern_component types[] = {unit, tracked_register(world, "tracked", &counts)};
+    quern_schedule *schedule;
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_schedule_add_system(
+        schedule,
+        &(quern_system_def){.name = "removed",
+                            .run = see_nothing,
+                            .terms = {quern_term_read(types[0]), quern_term_read(types[1])},
+                            .reacts_to = QUERN_REACT_REMOVED},
+        NULL));
+    for (uint32_t i = 0; i < 40; i++)
+        must(quern_entity_destroy(world, setup_entity_with(world, types, 2)));
+    cr_assert_eq(tracked_live_count(&counts), 40);
+    const quern_component_def def = new_def();
+    must(quern_component_redefine(world, unit, &def, &renamed, NULL));
+    cr_assert_eq(tracked_live_count(&counts), 40);
+    must(quern_schedule_run(schedule, NULL, 0));
+    cr_assert_eq(tracked_live_count(&counts), 0);
+    cr_assert_eq(counts.broken_count, 0u);
+}
 
 Test(redefine_layout, a_history_drops_its_frames_and_goes_on)
 {

@@ -202,6 +202,20 @@ Test(entity_hooks, may_read_and_nothing_else)
     expect("");
 }
 
+/* The world knows the archetype of the list from the first create. */
+Test(entity_hooks, that_come_later_are_called_for_creates_by_a_known_list)
+{
+    const quern_component late = setup_component(world, "late", 8, 8);
+    const uint64_t value = 5;
+    quern_entity entity;
+    must(quern_entity_create_with(world, &late, (const void *[]){&value}, 1, &entity));
+    quern_component_def def = {.size_bytes = 8, .alignment_bytes = 8};
+    def.entity_hooks = (quern_entity_hooks){.on_add = on_add, .on_set = on_set};
+    must(quern_component_redefine(world, late, &def, NULL, NULL));
+    must(quern_entity_create_with(world, &late, (const void *[]){&value}, 1, &entity));
+    expect("add 5, set 5, ");
+}
+
 Test(entity_hooks, are_replaced_with_the_definition)
 {
     quern_component late = setup_component(world, "late", 8, 8);

@@ -176,17 +176,16 @@ Test(query_text, targets_are_entities)
     MEANS(source, written, quern_term_target(likes, plain));
 }
 
-/* A path of 512 bytes: the parenthesis is the last one. */
+/* A path of 512 bytes, of which all but the last one, a parenthesis, fit the text in which parentheses are sought. */
 Test(query_text, targets_with_long_paths_are_numbers)
 {
+    enum { LEVELS = 9, NAME_BYTES = 56 };
     quern_entity above = quern_entity_null();
-    char source[64], written[64];
-    for (uint32_t level = 0; level < 8; level++) {
+    char source[64], written[64], name[NAME_BYTES + 1] = "";
+    memset(name, 'x', NAME_BYTES);
+    for (uint32_t level = 0; level < LEVELS; level++) {
         const quern_entity entity = setup_entity(world);
-        char name[QUERN_MAX_NAME_BYTES + 1];
-        memset(name, 'x', QUERN_MAX_NAME_BYTES);
-        name[QUERN_MAX_NAME_BYTES] = '\0';
-        if (level == 7) name[QUERN_MAX_NAME_BYTES - 1] = ')';
+        if (level + 1 == LEVELS) name[NAME_BYTES - 1] = ')';
         if (level > 0) must(quern_entity_relate(world, entity, parent, above));
         must(quern_entity_set_name(world, entity, name));
         above = entity;

@@ -80,6 +80,9 @@ Test(ref, first_get_caches_the_address)
     cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
     assert_refs_agree();
     cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[7]), 7u);
+    refs[7] = (quern_ref){.entity = entities[7]};
+    cr_assert_eq(*(uint64_t *)quern_ref_get_write(getter, &refs[7]), 7u);
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
 }
 
 Test(ref, arrivals_invalidate_nothing)

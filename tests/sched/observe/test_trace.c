@@ -467,3 +467,52 @@ Test(trace, any_thread_may_add_names_and_start)
     cr_assert_eq(trace->names.count, 100);
     quern_trace_destroy(trace);
 }
+
+/* ------------------------------------------------------------------------------------ events of a pool */
+
+static uint32_t count_steals(const quern_trace *trace)
+{
+    uint32_t steal_count = 0;
+    for (uint32_t track = 0; track < 2; track++) {
+        quern__trace_event *events;
+        const uint32_t count = read_track(trace, track, &events);
+        for (uint32_t i = 0; i < count; i++)
+            steal_count += events[i].kind == QUERN__TRACE_STEAL;
+        free(events);
+    }
+    return steal_count;
+}
+
+static void take(void *payload, uint32_t worker_index)
+{
+    atomic_bool *is_taken = *(atomic_bool **)payload;
+    atomic_store(is_taken, true);
+}
+
+/* Submits a job and waits, without running jobs, until the other worker has taken it. */
+static void offer(void *user_data, uint32_t worker_index)
+{
+    atomic_bool is_taken = false, *address = &is_taken;
+    const quern_job_def def = {.function = take, .payload = &address, .payload_bytes = sizeof address};
+    must(quern_jobs_submit(user_data, &def));
+    while (!atomic_load(&is_taken))
+        sched_yield();
+}
+
+Test(trace, searches_that_find_a_job_are_steals_and_others_are_not)
+{
+    quern_trace *trace = open_trace(2, 1024);
+    quern_jobs *jobs;
+    must(quern_jobs_create(&(quern_jobs_def){.thread_count = 2, .trace = trace}, &jobs));
+    quern_trace_start(trace);
+    for (uint32_t i = 0; i < 5; i++) {
+        quern_jobs_wake(jobs);
+        quern__thread_sleep(3000000);
+    }
+    cr_assert_eq(count_steals(trace), 0u);
+    must(quern_jobs_run(jobs, offer, jobs));
+    cr_assert_eq(count_steals(trace), 1u);
+    quern_trace_stop(trace);
+    quern_jobs_destroy(jobs);
+    quern_trace_destroy(trace);
+}

@@ -50,7 +50,7 @@ OTHER_TESTS = {
     "core/playback": "^test_(accumulate|clone_commands|command_log|failed_commands|fused|fused_order|related"
     "|spawn_commands|spawn_orders|sync|synced|view_commands|view_commands_kept|waiting|world_commands)$",
     "core/prefabs": "^test_(prefab_frames|prefab_model|spawn_commands|spawn_orders)$",
-    "core/query": "^test_(climb|ordered|queried|sorted)$",
+    "core/query": "^test_(climb|ordered|queried|sorted|system_queries)$",
     "core/reactions": "^test_(hooked|reacting|reactions_meet|reactions_order)$",
     "core/record": "^test_(clone_commands|failed_commands|redefine|redefine_layout|relate_commands|row_commands"
     "|spawn_commands|view_commands|view_commands_kept)$",
@@ -63,7 +63,8 @@ OTHER_TESTS = {
     "core/world": "^test_(arguments|bulk|entity|entity_hooks|list_world|redefine_layout|two_worlds)$",
     "sched/frame": "^test_(accumulate|command_log|event_flow|frame|frame_failure|fused_changes|sets|pace|changed_frames"
     "|changed_schedule|reacting|waiting)$",
-    "sched/history": "^test_(captured|changed_schedule|history_frames|restart|sets)$",
+    "sched/history": "^test_(captured|changed_schedule|delta|delta_bytes|empty_sinks|history|history_frames|messages"
+    "|restart|sets)$",
     "sched/observe": "^test_(watched|captured|frame)$",
     "sched/schedule": "^test_(changed_schedule|frame|fused|fused_order|sets)$",
     "include/quern/entity.hpp": r"^cpp_entities",

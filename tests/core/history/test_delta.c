@@ -656,12 +656,26 @@ Test(delta, values_with_opaque_hooks_count_as_changed_where_written)
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-static quern_result result_in_frame;
+static quern_result results_in_frame[3];
 
 static void ask_in_frame(quern_context *context)
 {
     quern_delta *delta = NULL;
-    result_in_frame = quern_delta_create(many_it.history, 0, 1, &delta);
+    results_in_frame[0] = quern_delta_create(many_it.history, 0, 1, &delta);
+    results_in_frame[1] = quern_history_save(many_it.history, 2, NULL);
+    results_in_frame[2] = quern_history_restore(many_it.history, 0, NULL);
+}
+
+/* Asserts that a delta cannot be limited by a query with this term. */
+static void refuse_limit(quern_term term)
+{
+    quern_delta *delta = NULL;
+    quern_query *query = setup_query(many_it.world, &term, 1);
+    must_refuse(
+        INVALID_ARGUMENT, many_it.world,
+        quern_delta_create_limited(many_it.history, 0, 1, &(quern_delta_def){.query = query}, &delta));
+    cr_assert_null(delta);
+    quern_query_destroy(query);
 }
 
 Test(delta, invalid_arguments_are_rejected)
@@ -694,6 +708,8 @@ Test(delta, invalid_arguments_are_rejected)
     quern_query_destroy(query);
     quern_world_destroy(other);
     cr_assert_null(delta);
+    refuse_limit(quern_term_target(many_it.parent, quern_entity_null()));
+    refuse_limit(quern_term_up(many_it.amount, many_it.parent));
 
     quern_schedule *schedule;
     quern_system_def def = {.name = "ask", .begin = ask_in_frame, .flags = QUERN_SYSTEM_SERIAL};
@@ -701,7 +717,11 @@ Test(delta, invalid_arguments_are_rejected)
     quern_system system;
     must(quern_schedule_add_system(schedule, &def, &system));
     must(quern_schedule_run(schedule, NULL, 0.1));
-    cr_assert_eq(result_in_frame, QUERN_ERROR_WORLD_LOCKED);
+    for (uint32_t i = 0; i < sizeof results_in_frame / sizeof *results_in_frame; i++)
+        cr_assert_eq(results_in_frame[i], QUERN_ERROR_WORLD_LOCKED, "call %u", i);
+    uint64_t oldest, newest;
+    cr_assert(quern_history_get_frames(many_it.history, &oldest, &newest));
+    cr_assert_eq(newest, 1u);
     quern_schedule_destroy(schedule);
     many_close_world();
 }

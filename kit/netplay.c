@@ -305,6 +305,7 @@ static void tell_time(quern_netplay *netplay)
     if (timeout_ns > 0 && passed_ns > timeout_ns / 4) passed_ns = timeout_ns / 4;
     netplay->clock_ns = clock_ns;
     netplay->now_ns += passed_ns;
+    if (netplay->change.promised == 0) netplay->starved_ns += passed_ns;
     if (netplay->now_ns - netplay->marked_ns < timeout_ns / QUERN__NETPLAY_MARKS || timeout_ns == 0) return;
     netplay->marks[netplay->mark_count++ % QUERN__NETPLAY_MARKS] = netplay->sequence;
     netplay->marked_ns = netplay->now_ns;

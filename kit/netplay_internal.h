@@ -280,6 +280,7 @@ struct quern_netplay {
     uint64_t marked_ns;         /* time of the last mark */
     uint64_t minority_since_ns; /* since when less than half of the members are heard; 0: it is not so */
     uint64_t progressed_ns; /* when the inputs of a further frame were known, or a part of a world came */
+    uint64_t starved_ns;    /* time since then in which this machine accepted inputs */
     uint64_t adopted_ns;    /* when the last table was adopted */
     uint64_t steady_ns;     /* since when all members have heard each other, as far as this machine knows */
     uint64_t loaded_ns;     /* joining machine: when the world was loaded */

@@ -226,6 +226,7 @@ static void adopt(quern_netplay *netplay, const quern__netplay_table *table)
         player->frame = player->verified = 0;
         player->ahead = player->their_ahead = 0;
         player->heard_ns = netplay->progressed_ns = netplay->now_ns;
+        netplay->starved_ns = 0;
         memset(player->acks, 0, sizeof player->acks);
         for (uint32_t k = 0; k < netplay->def.player_count; k++)
             if (k != i) netplay->players[k].acks[i] = netplay->is_admitted ? member->active_from : 0;
@@ -417,11 +418,11 @@ static void make_table(const quern_netplay *netplay, bool is_fork, quern__netpla
 }
 
 /* Returns whether the session has not ended, and this machine has confirmed no frame for six timeouts though the members have
- * heard each other all the time. */
+ * heard each other all the time. The time of agreements does not count, since it accepts no inputs then. */
 static bool stands_still(const quern_netplay *netplay)
 {
     const bool is_at_end = netplay->def.frame_count != 0 && netplay->confirmed >= netplay->def.frame_count;
-    return !is_at_end && quern__netplay_has_passed(netplay, netplay->progressed_ns, 6) &&
+    return !is_at_end && quern__netplay_has_passed(netplay, netplay->now_ns - netplay->starved_ns, 6) &&
            quern__netplay_has_passed(netplay, netplay->steady_ns, 6);
 }
 
@@ -499,7 +500,10 @@ void quern__netplay_lead(quern_netplay *netplay)
     quern__netplay_change *change = &netplay->change;
     const uint8_t living = find_living(netplay), self = (uint8_t)(1u << netplay->def.player);
     const uint32_t confirmed = quern__netplay_find_confirmed(netplay);
-    if (confirmed != netplay->confirmed) netplay->progressed_ns = netplay->now_ns;
+    if (confirmed != netplay->confirmed) {
+        netplay->progressed_ns = netplay->now_ns;
+        netplay->starved_ns = 0;
+    }
     netplay->confirmed = confirmed;
     if (is_half(netplay, quern__netplay_find_alive(netplay)))
         netplay->minority_since_ns = 0;

@@ -95,6 +95,9 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         /* the machine that sent the world to a spectator started again, with smaller numbers of transfers */
         {22833, 0xe4, SIMULATION_WATCHED},
         {101879, 0x2, 255}, /* a player sent inputs of another one, which was then held to err */
+        /* Machines ended for inputs that they had refused while a table was agreed on. */
+        {30589, 0xff, SIMULATION_WATCHED},
+        {33700, 0x37, 127},
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)

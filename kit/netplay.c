@@ -881,7 +881,7 @@ static quern_result check_end(const quern_netplay *netplay)
             QUERN_ERROR_UNAVAILABLE,
             "quern_netplay_advance: player %u has asked for the world in vain: no player is "
             "heard that hears at least half of the players, or others join before: call "
-            "again, or let a player that has the world begin another session",
+            "again, or begin another session, with the world of a player that has one",
             netplay->def.player);
     if (netplay->minority_since_ns == 0 ||
         !quern__netplay_has_passed(netplay, netplay->minority_since_ns, 2))

@@ -181,6 +181,7 @@ struct simulation {
     bool has_been_told; /* whether a player has been told which player errs, or that two differ too early */
     bool
         has_lost_frames; /* whether confirmed frames may be gone: with the last machine that had them, or with half of the players */
+    bool has_lost_world; /* whether the last machine with a world was one that erred, and ended */
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
@@ -618,6 +619,9 @@ static void check_result(simulation *it, sim_machine *machine, quern_result resu
                       it->now_ns + (50 + random_below(&it->random, 500)) * (uint64_t)MS);
     } else if (it->broken >> machine->player & 1) {
         close_machine(it, machine->player, it->now_ns + 500ull * MS);
+        it->has_lost_world = true;
+        for (uint32_t i = 0; i < it->plan->player_count; i++)
+            it->has_lost_world = it->has_lost_world && !plays(it, i);
     } else if (result == QUERN_ERROR_DIVERGED && it->broken != 0) {
         char name[24];
         for (uint32_t i = 0; i < it->plan->player_count; i++) {
@@ -893,8 +897,9 @@ void simulation_run(const simulation_plan *plan, uint32_t events, simulation_res
     const uint64_t healthy_ns = it->now_ns;
     if (!out_result->has_failed && !play_on(it, it->now_ns + settle_limit_ns(it), true) &&
         !it->has_been_told) {
-        /* With a player that is gone for ever, the others may be fewer than half: they must say so. */
-        bool all_say_so = it->has_lost_player;
+        /* With a player that is gone for ever, the others may be fewer than half, and without any world they
+         * wait for one: they must say so. */
+        bool all_say_so = it->has_lost_player || it->has_lost_world;
         for (uint32_t i = 0; i < plan->player_count; i++)
             if (it->machines[i].is_open && !it->machines[i].is_waiting_for_majority) all_say_so = false;
         if (!all_say_so) fail_standing(it);

@@ -98,6 +98,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         /* Machines ended for inputs that they had refused while a table was agreed on. */
         {30589, 0xff, SIMULATION_WATCHED},
         {33700, 0x37, 127},
+        /* A player that had sent different inputs ended when the last other machine was gone: none had a world. */
+        {44029, 0x1520000, 255},
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)

@@ -31,6 +31,7 @@ enum {
     OLD_PACKETS = 32, /* kept for repeats, per receiver */
     HASH_INTERVAL = 4,
     HASHES = 4096, /* noted for each player, by frame */
+    TABLES = 1024, /* noted, by epoch */
     COMPARED_FRAMES = 60
 };
 
@@ -181,7 +182,8 @@ struct simulation {
     bool has_been_told; /* whether a player has been told which player errs, or that two differ too early */
     bool
         has_lost_frames; /* whether confirmed frames may be gone: with the last machine that had them, or with half of the players */
-    bool has_lost_world; /* whether the last machine with a world was one that erred, and ended */
+    bool has_lost_world;     /* whether the last machine with a world was one that erred, and ended */
+    uint32_t tables[TABLES]; /* ids by epoch; 0: none yet */
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(simulation *it, const char *format, ...)
@@ -515,9 +517,19 @@ static void begin_event(simulation *it, uint32_t index)
 
 /* ------------------------------------------------------------------------------------------- checks */
 
+/* Notes the table of a machine. Two tables of one epoch are those of halves of the players that have lost each other: when
+ * they meet, the frames of one half are gone. */
+static void note_table(simulation *it, const quern__netplay_table *table)
+{
+    if (it->broken != 0 || table->epoch >= TABLES) return;
+    if (it->tables[table->epoch] != 0 && it->tables[table->epoch] != table->id) it->has_lost_frames = true;
+    it->tables[table->epoch] = table->id;
+}
+
 static void note_hashes(simulation *it, const sim_machine *machine)
 {
     const quern_netplay *netplay = machine->netplay;
+    if (netplay->is_admitted) note_table(it, &netplay->table);
     for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
         const quern__netplay_hash *hash = &netplay->hashes[k];
         if (hash->frame > netplay->verified) continue;

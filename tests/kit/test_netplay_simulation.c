@@ -100,6 +100,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {33700, 0x37, 127},
         /* A player that had sent different inputs ended when the last other machine was gone: none had a world. */
         {44029, 0x1520000, 255},
+        /* Two machines of four were left, lost each other, and went on alone: one of both had to give way. */
+        {46127, 0x76, SIMULATION_WATCHED},
     };
     simulation_result sums = {0};
     for (uint32_t i = 0; i < sizeof games / sizeof games[0]; i++)

@@ -1047,7 +1047,14 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
         if (!read_request(in, (flags & JOIN_EARLIER) != 0, &request) || !netplay->is_admitted || !is_newest)
             return QUERN_OK;
         player->asked_ns = netplay->now_ns;
-        if (!is_fresh || member->life == life) return QUERN_OK;
+        if (!is_fresh) return QUERN_OK;
+        if (member->life == life) {
+            /* A machine that has loaded the world asks no longer than six timeouts: this one has said so falsely. */
+            if (player->frame == 0 && !quern__netplay_is_out(member) &&
+                quern__netplay_has_passed(netplay, netplay->adopted_ns, 7))
+                player->is_dead = true;
+            return QUERN_OK;
+        }
         player->is_dead = !quern__netplay_is_out(member);
         return quern__netplay_serve(netplay, jobs, sender, &request);
     } else if (kind == PACKET_CHUNKS) {

@@ -326,8 +326,10 @@ static void meet(quern_context *context, const quern_view *view)
         cr_assert_lt(quern_clock_ns() - start_ns, 10000000000u, "the worker stays at its computation");
 }
 
+/* In other builds a pool runs short systems on one thread if that was as fast before, or if the machine is crowded. */
 Test(background, a_worker_leaves_a_computation_for_a_frame)
 {
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS, which always shares systems");
     scene s = open_scene(&(quern_background_def){.frames = 1000, .step = walk_on}, 2, NULL);
     for (uintptr_t i = 0; i < 2; i++)
         must(quern_schedule_add_system(

@@ -674,6 +674,8 @@ static void refuse_limit(quern_term term)
     must_refuse(
         INVALID_ARGUMENT, many_it.world,
         quern_delta_create_limited(many_it.history, 0, 1, &(quern_delta_def){.query = query}, &delta));
+    cr_assert_not_null(strstr(quern_error_message(), "mark the entities by a tag"), "%s",
+                       quern_error_message());
     cr_assert_null(delta);
     quern_query_destroy(query);
 }

@@ -110,7 +110,8 @@ static inline void commands_log_failures(quern_commands *commands, _Atomic bool 
 static quern_commands *commands_of_plain(quern__plain_context *plain)
 {
     static const char function[] = "quern_context_commands";
-    if (is_foreign((const quern_context *)plain, function)) return plain->commands; /* which refuses, too */
+    if (is_foreign((const quern_context *)plain, function))
+        return plain->commands; /* it refuses commands, too */
     if (plain->commands == NULL) {
         refuse_plain(plain, function, "a recorder of commands");
         return NULL;

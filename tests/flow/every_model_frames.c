@@ -337,6 +337,9 @@ void every_model_renew_reaction(uint32_t reaction)
 void every_model_replace_reaction(uint32_t reaction, const every_terms *replaced)
 {
     const every_terms *terms = &every_model_program.reactions[reaction];
+    every_terms same = *replaced;
+    same.uses_resources = terms->uses_resources;
+    if (memcmp(&same, terms, sizeof same) == 0) return; /* same kinds and terms: it keeps all that waits */
     discard_copies(reaction);
     for (int i = 0; i < every_state->entity_count; i++) {
         every_entity *entity = &every_state->entities[i];

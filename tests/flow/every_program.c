@@ -380,8 +380,9 @@ static void renew_system(uint32_t number)
     cr_assert_neq(system->bits, removed.bits);
 }
 
-/* Replaces systems and reactions by the same definition, so that nothing else may change, or removes them and adds them again. A frame of a history that is restored does not know
- * the new ones, so no frame that runs twice may follow another one that renews (repeat_frames in test_every.c). */
+/* Replaces systems and reactions by the same definition, so that nothing else may change, or removes them and adds them
+ * again. A frame of a history that is restored does not know the new ones, so no frame that runs twice may follow another
+ * one that renews (repeat_frames in test_every.c). */
 static void change_systems(void)
 {
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 31 + 5))};

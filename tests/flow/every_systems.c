@@ -754,7 +754,7 @@ void every_draw_program(void)
     }
 }
 
-/* Draws other terms of a system. Those of two systems are not drawn. */
+/* Draws other terms of a system. Returns false, with nothing drawn, for the two systems with fixed terms. */
 bool every_redraw_system(uint32_t s, random_source *random)
 {
     if (s == LEVEL_SYSTEM || s == TARGET_SYSTEM) return false;

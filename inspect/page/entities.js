@@ -166,12 +166,14 @@ function EntityPanel() {
   const absent = types.components.filter(t => !t.managed && !t.hidden && !(t.name in values))
   const relate = async (relation, target, from) => { await change('relate', { relation, target, from }) }
   const copy = async () => { const made = await post('create', { copy: entity.entity }); if (made) open(made.entity) }
+  // By the time of the answer, a person may have chosen another entity, which stays.
+  const destroy = async () => { if (await post('destroy', { entity: entity.entity }) && state.chosen === entity.entity) update({ chosen: null }) }
   return html`<div class="side"><section class=${`entity ${gone ? 'off' : ''}`}><h2 title=${entity.path_error || ''}>${entity.name || `#${entity.entity}`}</h2><${Path} entity=${entity} />
     ${gone && html`<p class="bad">The entity does not exist any more: these are its values of frame ${count(entity.frame)}.</p>`}
     <p class="row"><span class="muted">${entity.entity}, use ${entity.use_count}</span>
       <label><input type="checkbox" checked=${entity.enabled} onChange=${e => change('enable', { on: e.target.checked ? 1 : 0 })} /> enabled</label>
       <button onClick=${copy} data-test="copy">Copy</button>
-      <button data-test="destroy" onClick=${() => change('destroy').then(() => update({ chosen: null }))}>Destroy</button></p>
+      <button data-test="destroy" onClick=${destroy}>Destroy</button></p>
     <label class="muted">name <${Input} value=${entity.name || ''} aria-label="name" data-test="name" onChange=${e => change('name', { name: e.target.value })} /></label>
     ${Object.entries(values).map(([name, value]) => {
       const type = types.components.find(t => t.name === name) || { fields: [], flags: [] }

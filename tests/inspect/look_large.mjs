@@ -210,9 +210,18 @@ try {
   await until('a parent', async () => (await api('GET', `entity?entity=${made}`)).relations.some(relation => relation.targets.some(target => target.entity === '0:1')))
   await test('copy').click()
   await until('a copy', async () => (await page.locator('section.entity h2').textContent()) !== `#${made}`)
+  // The answer to the destruction comes when another entity is chosen, which stays chosen.
+  let answerNow
+  const late = new Promise(done => { answerNow = done })
+  await page.route('**/api/destroy?*', async route => { const response = await route.fetch(); await late; await route.fulfill({ response }) })
+  const destroyed = page.waitForResponse(/api\/destroy/)
   await test('destroy').click()
   await test('create').selectOption({ index: 2 })
   await until('an instance', async () => (await page.locator('input[data-path="Link.note"]').count()) === 1 && (await page.locator('input[data-path="Link.note"]').inputValue()) === 'part of a tree')
+  answerNow()
+  await (await destroyed).finished()
+  await page.waitForTimeout(200)
+  check(await page.locator('input[data-path="Link.note"]').count() === 1, 'the end of another entity closes the chosen one')
 
   // An editor for each kind of field.
   await find('branch5', 'branch5')

@@ -17,6 +17,7 @@
 
 #include <quern/archive.h>
 #include <quern/commands.h>
+#include <quern/getter.h>
 #include <quern/query.h>
 #include <quern/relation.h>
 #include <quern/schedule.h>
@@ -187,6 +188,9 @@ typedef enum every_feature {
     EVERY_USES_IF_CHANGED,
     EVERY_USES_LOOKS,     /* calls that change nothing if there is nothing to change */
     EVERY_USES_CONVERTED, /* a value that got another layout */
+    EVERY_USES_CLEAR,
+    EVERY_USES_DESTROY_MANY, /* a list, or the matches of a query */
+    EVERY_USES_GETTER,       /* a value that was found by a getter or a ref, and written */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
     EVERY_USES_DELTA,
@@ -200,6 +204,8 @@ typedef enum every_feature {
     EVERY_USES_NEW_REACTION,
     EVERY_USES_OTHER_SYSTEM,   /* one that was replaced by another definition */
     EVERY_USES_OTHER_REACTION, /* the same */
+    EVERY_USES_MOVED_SYSTEM,   /* in the order of registration */
+    EVERY_USES_DISCARD,        /* of commands of the world */
     EVERY_USES_NEW_VERSION,    /* of a type with the same layout */
     EVERY_USES_ADDED_FIELD,
     EVERY_USES_DROPPED_FIELD,
@@ -242,8 +248,9 @@ typedef enum every_kind {
     EVERY_CLONE,
     EVERY_OVERRIDE, /* a shared value */
     EVERY_EMIT,
-    EVERY_MARK, /* as changed */
-    EVERY_PLACE /* among siblings */
+    EVERY_MARK,  /* as changed */
+    EVERY_PLACE, /* among siblings */
+    EVERY_CLEAR
 } every_kind;
 
 /* A change, by command or by a call. */
@@ -363,6 +370,10 @@ uint64_t every_model_change_count(void);                  /* commands and calls 
 /* Changes that a call makes at once. Returns whether the call must succeed; if so, the change is made. */
 bool every_model_now(const every_change *change);
 
+/* Destroys a list of entities in one call. Returns how many are destroyed with those of their trees, or EVERY_NONE if the
+ * call must fail. */
+int every_model_destroy_all(const quern_entity *list, uint32_t count, uint64_t features);
+
 /* Begins and ends a call that makes several changes at once, of which each must be possible. */
 void every_model_begin(void);
 void every_model_end(void);
@@ -385,6 +396,12 @@ void every_model_skip_events(uint32_t reader);
 /* Between frames: the system, or reaction, has other terms than before. */
 void every_model_replace_system(uint32_t system, const every_terms *replaced);
 void every_model_replace_reaction(uint32_t reaction, const every_terms *replaced);
+
+/* Between frames: the systems are registered in this order. */
+void every_model_order_systems(const uint32_t *order);
+
+/* Drops the waiting commands of the world. */
+void every_model_discard(void);
 
 /* Between frames: enables or disables. */
 void every_model_enable_system(uint32_t system, bool is_enabled);
@@ -543,6 +560,9 @@ void every_close_copy(void);
 
 /* Checks that exactly the entities with a type that has entity hooks have an object outside of the world. */
 void every_check_outside(quern_world *in);
+
+/* Checks that refs which were made in earlier frames find values where calls find them. */
+void every_check_refs(void);
 
 /* Whether the seed has types with entity hooks. */
 static inline bool every_has_entity_hooks(void)

@@ -220,6 +220,8 @@ static quern_result change_now(const actor *by, every_change *change)
         return quern_entity_mark_changed(every.world, entity, type);
     case EVERY_PLACE:
         return quern_entity_move_before(every.world, entity, relation, change->target);
+    case EVERY_CLEAR:
+        return quern_entity_clear(every.world, entity);
     case EVERY_EMIT:
         return quern_world_emit(every.world, every_own.event,
                                 every_ping_write((ping){change->id, change->entity}, event), 1);
@@ -297,6 +299,7 @@ static quern_result record(const actor *by, every_change *change)
     case EVERY_OVERRIDE:
     case EVERY_MARK:
     case EVERY_PLACE:
+    case EVERY_CLEAR:
         break; /* calls only */
     }
     return QUERN_ERROR_INVALID_ARGUMENT;
@@ -309,7 +312,7 @@ uint64_t every_feature_of(const every_change *change)
         EVERY_USES_REMOVE,     EVERY_USES_TOGGLE,  EVERY_USES_TREE_SWITCH, EVERY_USES_PARENT,
         EVERY_USES_PARENT,     EVERY_USES_PARENT,  EVERY_USES_PARENT,      EVERY_USES_NAME,
         EVERY_USES_ACCUMULATE, EVERY_USES_SPAWN,   EVERY_USES_CLONE,       EVERY_USES_OVERRIDE,
-        EVERY_USES_EVENT,      EVERY_USES_MARK,    EVERY_USES_PLACE,
+        EVERY_USES_EVENT,      EVERY_USES_MARK,    EVERY_USES_PLACE,       EVERY_USES_CLEAR,
     };
     static const every_feature of_relations[EVERY_RELATIONS] = {
         EVERY_USES_PARENT, EVERY_USES_LEVELS, EVERY_USES_REFUSAL, EVERY_USES_RING,
@@ -340,20 +343,32 @@ uint64_t every_feature_of(const every_change *change)
     return features;
 }
 
-/* Calls that fail for lack of memory must have changed nothing, and succeed when there is memory again. */
-static quern_result change_or_repeat(const actor *by, every_change *change)
+every_attempt every_begin_attempt(void)
 {
-    const uint64_t hash = every.failing != NULL ? quern_world_hash(every.world) : 0;
-    quern_result result = change_now(by, change);
-    if (every.failing == NULL || result != QUERN_ERROR_OUT_OF_MEMORY) return result;
-    cr_assert_eq(quern_world_hash(every.world), hash,
-                 "seed %llu, frame %llu: a call of kind %d without memory", (unsigned long long)every.seed,
-                 (unsigned long long)every.frame, (int)change->kind);
+    return (every_attempt){.hash = every.failing != NULL ? quern_world_hash(every.world) : 0};
+}
+
+/* Calls that fail for lack of memory must have changed nothing, and succeed when there is memory again. */
+bool every_must_repeat(every_attempt *attempt, quern_result result)
+{
+    if (attempt->has_failed) failing_allocator_pause(every.failing, false);
+    if (every.failing == NULL || result != QUERN_ERROR_OUT_OF_MEMORY) return false;
+    cr_assert_eq(quern_world_hash(every.world), attempt->hash, "seed %llu, frame %llu: %s",
+                 (unsigned long long)every.seed, (unsigned long long)every.frame, quern_error_message());
     every.failed_count++;
+    attempt->has_failed = true;
     failing_allocator_pause(every.failing, true);
     every_check_outside(every.world);
-    result = change_now(by, change);
-    failing_allocator_pause(every.failing, false);
+    return true;
+}
+
+static quern_result change_or_repeat(const actor *by, every_change *change)
+{
+    every_attempt attempt = every_begin_attempt();
+    quern_result result;
+    do
+        result = change_now(by, change);
+    while (every_must_repeat(&attempt, result));
     return result;
 }
 
@@ -628,12 +643,22 @@ static void draw_mark(actor *by, quern_entity entity)
     every_make(by, (every_change){.kind = EVERY_MARK, .entity = entity, .type = every_pick_type(by)});
 }
 
+/* Clears an entity, which gets its id again at once. */
+static void draw_clear(actor *by, quern_entity entity)
+{
+    const uint64_t *id = quern_entity_get(every.world, entity, every.types.types[EVERY_ID]);
+    every_change given = {.kind = EVERY_SET, .entity = entity, .type = EVERY_ID, .has_value = true};
+    if (id != NULL) given.words[0] = *id;
+    if (!quern_entity_is_null(every_make(by, (every_change){.kind = EVERY_CLEAR, .entity = entity})))
+        every_make(by, given);
+}
+
 /* Several changes of one entity, which may be new. */
 void every_draw_some(actor *by, quern_entity entity)
 {
     if (quern_entity_is_null(entity)) return;
     for (uint32_t i = 1 + random_below(&by->random, 4); i > 0; i--)
-        switch (random_below(&by->random, by->commands == NULL ? 13 : 12)) {
+        switch (random_below(&by->random, by->commands == NULL ? 14 : 12)) {
         case 11:
             if (by->commands == NULL)
                 draw_override(by, entity);
@@ -642,6 +667,9 @@ void every_draw_some(actor *by, quern_entity entity)
             break;
         case 12:
             draw_clone(by, entity);
+            break;
+        case 13:
+            draw_clear(by, entity);
             break;
         case 0:
         case 1:
@@ -682,7 +710,7 @@ void every_act(actor *by, quern_entity self)
     const quern_entity entity =
         random_chance(&by->random, 60) && !quern_entity_is_null(self) ? self : every_pick(by);
     const bool is_crowded = every.known_count > CROWD;
-    switch (random_below(&by->random, by->commands == NULL ? 27 : 25)) {
+    switch (random_below(&by->random, by->commands == NULL ? 28 : 25)) {
     case 24:
         if (by->commands == NULL)
             draw_override(by, entity);
@@ -694,6 +722,9 @@ void every_act(actor *by, quern_entity self)
         break;
     case 26:
         draw_clone(by, entity);
+        break;
+    case 27:
+        draw_clear(by, entity);
         break;
     case 0:
     case 1:

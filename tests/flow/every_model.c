@@ -74,6 +74,9 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "if changed",
     "looks",
     "converted",
+    "clear",
+    "destroy many",
+    "getter",
     "history",
     "delta",
     "archive",
@@ -86,6 +89,8 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "new reaction",
     "other system",
     "other reaction",
+    "moved system",
+    "discard",
     "new version",
     "added field",
     "dropped field",
@@ -434,11 +439,9 @@ static void place(int source, uint32_t relation, int before_sibling)
 
 static bool ends[MAX_ENTITIES];
 
-/* Marks what is destroyed with an entity. Returns whether no relation refuses that. */
-static bool find_ends(int first)
+/* Marks what is destroyed with the marked entities. Returns whether no relation refuses that. */
+static bool spread_ends(void)
 {
-    memset(ends, 0, sizeof ends);
-    ends[first] = true;
     for (bool grows = true; grows;) {
         grows = false;
         for (int i = 0; i < every_state->entity_count; i++)
@@ -461,6 +464,13 @@ static bool find_ends(int first)
                 ends[every_state->entities[i].targets[r]])
                 return false;
     return true;
+}
+
+static bool find_ends(int first)
+{
+    memset(ends, 0, sizeof ends);
+    ends[first] = true;
+    return spread_ends();
 }
 
 static void destroy_ends(void)
@@ -682,6 +692,10 @@ static void apply_to(const every_change *change, int entity)
         break;
     case EVERY_OVERRIDE:
         override(change, entity);
+        break;
+    case EVERY_CLEAR:
+        for (uint32_t t = 0; t < EVERY_TYPES; t++)
+            if (t != EVERY_OFF && every_has(at->now.set, t)) take(&at->now, t);
         break;
     case EVERY_DESTROY:
         at->is_destroyed = true;
@@ -918,6 +932,33 @@ bool every_model_now(const every_change *change)
     if (!can_make(change)) return false;
     apply_all(change, 1);
     return true;
+}
+
+int every_model_destroy_all(const quern_entity *list, uint32_t count, uint64_t features)
+{
+    int destroyed_count = 0;
+    memset(ends, 0, sizeof ends);
+    for (uint32_t i = 0; i < count; i++) {
+        const int entity = every_model_find(list[i]);
+        if (entity == EVERY_NONE || !every_state->entities[entity].is_alive) return EVERY_NONE;
+        ends[entity] = true;
+    }
+    if (!spread_ends()) return EVERY_NONE;
+    change_count += count;
+    every_model_begin();
+    for (int i = 0; i < every_state->entity_count; i++) {
+        if (!ends[i]) continue;
+        every_state->entities[i].features |= features;
+        destroyed_count++;
+    }
+    destroy_ends();
+    every_model_end();
+    return destroyed_count;
+}
+
+void every_model_discard(void)
+{
+    every_state->waiting_count = 0;
 }
 
 /* ------------------------------------------------------------------------------------------- prefabs */

@@ -19,7 +19,8 @@ static bool had_edges[MAX_ENTITIES][EVERY_RELATIONS - EVERY_SINGLES];
 
 static bool matches_set(const every_terms *terms, uint32_t set)
 {
-    if ((set & terms->with) != terms->with || (set & terms->without) != 0) return false;
+    const uint32_t with = terms->with | BIT(EVERY_ID);
+    if ((set & with) != with || (set & terms->without) != 0) return false;
     const uint32_t named = terms->with | terms->without | terms->optional;
     return every_has(named, EVERY_OFF) || !every_has(set, EVERY_OFF);
 }
@@ -290,6 +291,11 @@ void every_model_renew_system(uint32_t system)
     every_state->is_system_off[system] = false;
     every_resources_forget(system);
     forget_seen(system);
+}
+
+void every_model_order_systems(const uint32_t *order)
+{
+    memcpy(every_state->order, order, sizeof every_state->order);
 }
 
 /* Only a system with a change filter knows what it has seen. */

@@ -46,6 +46,8 @@ enum {
 /* The prefab whose instances share values, and the one that is captured again while the program runs. */
 enum { SHARING_PREFAB = 3, LATER_PREFAB };
 
+enum { KEPT_REFS = 24 };
+
 /* Objects outside of the world of the program, one for each entity with a type that has entity hooks. */
 enum { OUTSIDE_TYPES = 2, OUTSIDE_SLOTS = 1 << 16 };
 
@@ -64,8 +66,10 @@ typedef struct opened {
     quern_event event;
     quern_event_reader *reader;
     quern_prefab prefabs[EVERY_PREFABS];
-    quern_query *everyone, *few;
-    quern_index *number_index; /* on the first number of EVERY_NUMBER */
+    quern_query *everyone, *few, *rare;
+    quern_getter *number_getter, *rows_getter; /* the first one has refs */
+    quern_ref refs[KEPT_REFS];                 /* to EVERY_NUMBER of entities of earlier frames */
+    quern_index *number_index;                 /* on the first number of EVERY_NUMBER */
     quern_entity dummy_entity;
     outside_objects outside;
 } opened;
@@ -116,6 +120,15 @@ actor every_program_actor(uint64_t salt, quern_commands *commands);
 
 void every_must_record(quern_result result);
 uint64_t every_fresh_id(actor *by);
+
+/* A call that is repeated with memory if it fails for lack of it, having changed nothing. */
+typedef struct every_attempt {
+    uint64_t hash;
+    bool has_failed;
+} every_attempt;
+
+every_attempt every_begin_attempt(void);
+bool every_must_repeat(every_attempt *attempt, quern_result result);
 uint32_t every_next_stream(void);
 uint32_t every_list_tree(quern_entity root, quern_entity members[EVERY_MEMBERS]);
 const void *every_value_of(uint32_t type, const every_change *change, value_room *room);
@@ -129,6 +142,10 @@ void every_draw_words(actor *by, every_change *change);
 quern_entity every_draw_spawn(actor *by, bool is_plain);
 quern_entity every_draw_shared(actor *by);
 void every_create_some(actor *by);
+
+/* One of EVERY_MANY_KINDS calls for many entities. */
+enum { EVERY_MANY_KINDS = 8 };
+void every_act_on_many(actor *by, uint32_t kind);
 void every_draw_some(actor *by, quern_entity entity);
 void every_act(actor *by, quern_entity self);
 quern_system_def every_def_of_system(uint32_t s);

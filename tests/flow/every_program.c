@@ -222,9 +222,31 @@ static void relate_some(actor *by)
         changes[i] = (every_change){
             .kind = EVERY_RELATE, .entity = sources[i], .relation = relation, .target = targets[i]};
     }
-    model_all(
-        changes, count,
-        quern_entity_relate_many(every.world, sources, every.types.relations[relation], targets, count));
+    every_attempt attempt = every_begin_attempt();
+    quern_result result;
+    do
+        result =
+            quern_entity_relate_many(every.world, sources, every.types.relations[relation], targets, count);
+    while (every_must_repeat(&attempt, result));
+    model_all(changes, count, result);
+}
+
+/* What a call creates, as columns of its components. */
+typedef struct created_columns {
+    const void *columns[3];
+    uint32_t value_bytes[3]; /* 0: no values */
+} created_columns;
+
+/* Writes the values of a call's entities, instead of the call. */
+static void fill_created(quern_context *context, const quern_view *view)
+{
+    const created_columns *from = quern_context_user_data(context);
+    for (uint32_t c = 0; c < COUNT_OF(from->columns); c++) {
+        const size_t bytes = from->value_bytes[c];
+        if (from->columns[c] != NULL)
+            memcpy(quern_view_write(view, c), (const char *)from->columns[c] + bytes * view->fill_index,
+                   bytes * view->count);
+    }
 }
 
 void every_create_some(actor *by)
@@ -246,10 +268,21 @@ void every_create_some(actor *by)
     const quern_component components[] = {every.types.types[EVERY_ID], every.types.types[EVERY_NUMBER],
                                           every.types.types[is_needy ? EVERY_DEEP : EVERY_TAG]};
     const void *columns[] = {ids, numbers, is_needy ? deeps : NULL};
-    const quern_result result =
-        by->commands == NULL
-            ? quern_entity_create_many(every.world, components, columns, 3, count, made)
-            : quern_commands_create_many(by->commands, components, columns, 3, count, made);
+    created_columns filled = {
+        {ids, numbers, is_needy ? deeps : NULL},
+        {sizeof *ids, every_value_bytes(EVERY_NUMBER), every_value_bytes(EVERY_DEEP)}};
+    const bool fills = random_chance(&by->random, 50);
+    every_attempt attempt = every_begin_attempt();
+    quern_result result;
+    do
+        if (by->commands != NULL)
+            result = quern_commands_create_many(by->commands, components, columns, 3, count, made);
+        else if (fills)
+            result =
+                quern_entity_create_filled(every.world, components, 3, count, fill_created, &filled, made);
+        else
+            result = quern_entity_create_many(every.world, components, columns, 3, count, made);
+    while (every_must_repeat(&attempt, result));
     must(result);
     for (uint32_t i = 0; i < count; i++) {
         changes[i].kind = EVERY_CREATE;
@@ -305,13 +338,14 @@ static void change_matches(actor *by)
     like.has_value = adds && random_chance(&by->random, 60);
     like.features = by->features;
     const uint32_t expected = list_matches(changes, EVERY_MOST_KNOWN, like, adds);
-    if (adds) {
-        const void *value = like.has_value ? every_value_of(like.type, &like, &room) : NULL;
-        result = quern_entity_add_matching(every_own.few, every.types.types[like.type], value, &count);
-        if (value != NULL) every_release_value(like.type, &room);
-    } else {
-        result = quern_entity_remove_matching(every_own.few, every.types.types[like.type], &count);
-    }
+    const void *value = like.has_value ? every_value_of(like.type, &like, &room) : NULL;
+    every_attempt attempt = every_begin_attempt();
+    do
+        result = adds
+                     ? quern_entity_add_matching(every_own.few, every.types.types[like.type], value, &count)
+                     : quern_entity_remove_matching(every_own.few, every.types.types[like.type], &count);
+    while (every_must_repeat(&attempt, result));
+    if (value != NULL) every_release_value(like.type, &room);
     if (!every.is_modelled || expected == 0) return;
     model_all(changes, expected, result);
     if (result == QUERN_OK) cr_assert_eq(count, expected);
@@ -329,9 +363,133 @@ static void toggle_some(actor *by)
     }
     for (uint32_t i = 0; i < 10; i++) /* so that the call has a chance to succeed */
         every_make(by, (every_change){.kind = EVERY_SET, .entity = list[i], .type = EVERY_MODE});
-    model_all(changes, 10,
-              quern_entity_set_component_enabled_many(every.world, list, 10, every.types.types[EVERY_MODE],
-                                                      enabled));
+    every_attempt attempt = every_begin_attempt();
+    quern_result result;
+    do
+        result = quern_entity_set_component_enabled_many(every.world, list, 10,
+                                                         every.types.types[EVERY_MODE], enabled);
+    while (every_must_repeat(&attempt, result));
+    model_all(changes, 10, result);
+}
+
+/* Destroys a list of entities. Some are in it twice, some with sources that would refuse the end of their target. */
+static void destroy_some(actor *by)
+{
+    quern_entity list[6];
+    const uint32_t count = 1 + random_below(&by->random, COUNT_OF(list));
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = every_pick(by);
+        const quern_entity before = list[i > 0 ? random_below(&by->random, i) : 0],
+                           source = quern_entity_first_source(every.world, before,
+                                                              every.types.relations[EVERY_LOCK]);
+        if (random_chance(&by->random, 15)) list[i] = before;
+        if (random_chance(&by->random, 40) && !quern_entity_is_null(source)) list[i] = source;
+    }
+    every_attempt attempt = every_begin_attempt();
+    quern_result result;
+    do
+        result = quern_entity_destroy_many(every.world, list, count);
+    while (every_must_repeat(&attempt, result));
+    if (!every.is_modelled) return;
+    const bool all = every_model_destroy_all(list, count,
+                                             by->features | every_bit(EVERY_USES_BULK) |
+                                                 every_bit(EVERY_USES_DESTROY_MANY)) != EVERY_NONE;
+    cr_assert_eq(result == QUERN_OK, all, "seed %llu, frame %llu: %s", (unsigned long long)every.seed,
+                 (unsigned long long)every.frame, quern_error_message());
+}
+
+/* Destroys the entities with two types, whether they are disabled or not. */
+static void destroy_matches(actor *by)
+{
+    static quern_entity list[EVERY_MOST_KNOWN];
+    uint32_t count = 0;
+    uint64_t destroyed_count = 0;
+    for (uint32_t i = 0; every.is_modelled && i < every_model_count(); i++) {
+        const every_entity *entity = every_model_at((int)i);
+        if (entity->is_alive && every_has(entity->now.set, EVERY_WIDE) &&
+            every_has(entity->now.set, EVERY_GIVEN))
+            list[count++] = entity->handle;
+    }
+    every_attempt attempt = every_begin_attempt();
+    quern_result result;
+    do
+        result = quern_entity_destroy_matching(every_own.rare, &destroyed_count);
+    while (every_must_repeat(&attempt, result));
+    if (!every.is_modelled) return;
+    const int expected = every_model_destroy_all(
+        list, count, by->features | every_bit(EVERY_USES_BULK) | every_bit(EVERY_USES_DESTROY_MANY));
+    cr_assert_eq(result == QUERN_OK, expected != EVERY_NONE, "seed %llu, frame %llu: %s",
+                 (unsigned long long)every.seed, (unsigned long long)every.frame, quern_error_message());
+    if (result == QUERN_OK) cr_assert_eq(destroyed_count, (uint64_t)expected);
+}
+
+/* Writes values that getters and refs find. */
+static void use_getters(actor *by)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        uint64_t words[EVERY_WORDS];
+        const quern_entity entity = every_pick(by);
+        const uint32_t type = i % 2 == 0 ? EVERY_NUMBER : EVERY_ROWS, first = every_types[type].first_word;
+        const quern_getter *getter = i % 2 == 0 ? every_own.number_getter : every_own.rows_getter;
+        quern_ref ref = {.entity = entity};
+        void *value = quern_entity_get(every.world, entity, every.types.types[type]), *found;
+        cr_assert_eq(quern_getter_get(getter, entity), value);
+        if (i % 4 == 0) cr_assert_eq(quern_ref_get(getter, &ref), value);
+        quern_getter_get_many_write(getter, &entity, 1, &found);
+        if (i % 4 == 0) found = quern_ref_get_write(getter, &ref);
+        if (i % 4 == 1) found = quern_getter_get_write(getter, entity);
+        cr_assert_eq(found, value);
+        if (value == NULL) continue;
+        every_read(type, value, words);
+        words[first] = every_fit(&every_forms[type], 0, random_below(&by->random, 1000));
+        every_write(type, value, words);
+        if (!every.is_modelled) continue;
+        every_model_write(EVERY_NONE, every_model_find(entity), type, words);
+        every_model_at(every_model_find(entity))->features |= every_bit(EVERY_USES_GETTER);
+    }
+}
+
+void every_act_on_many(actor *by, uint32_t kind)
+{
+    switch (kind) {
+    case 0:
+        relate_some(by);
+        break;
+    case 1:
+        if (every.known_count < CROWD) every_create_some(by);
+        break;
+    case 2:
+    case 3:
+        change_matches(by);
+        break;
+    case 4:
+        toggle_some(by);
+        break;
+    case 5:
+        destroy_some(by);
+        break;
+    case 6:
+        destroy_matches(by);
+        break;
+    default:
+        use_getters(by);
+        break;
+    }
+}
+
+/* Refs of earlier frames find what calls find, whatever has happened since. */
+void every_check_refs(void)
+{
+    for (uint32_t i = 0; i < KEPT_REFS; i++) {
+        quern_ref *ref = &every_own.refs[i];
+        if (every_mix(every.frame * KEPT_REFS + i) % 4 == 0)
+            *ref = (quern_ref){.entity = every.known[every_mix(i + every.frame) % every.known_count]};
+        const bool is_alive = quern_entity_is_alive(every.world, ref->entity);
+        const void *expected =
+            is_alive ? quern_entity_get(every.world, ref->entity, every.types.types[EVERY_NUMBER]) : NULL;
+        cr_assert_eq(quern_ref_get(every_own.number_getter, ref), expected, "seed %llu, frame %llu: ref %u",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, i);
+    }
 }
 
 static void switch_system(uint32_t i, bool is_enabled)
@@ -367,12 +525,17 @@ void every_replace_system(quern_system system, const quern_system_def *def)
     must(result);
 }
 
+/* Returns the handle of a system, or of a reaction: EVERY_SYSTEMS and more. */
+static quern_system *system_numbered(uint32_t number)
+{
+    return number < EVERY_SYSTEMS ? &every_own.systems[number]
+                                  : &every_own.reactions[number - EVERY_SYSTEMS];
+}
+
 /* Removes a system, and adds it again as the last one. */
 static void renew_system(uint32_t number)
 {
-    quern_system *system =
-        number < EVERY_SYSTEMS ? &every_own.systems[number] : &every_own.reactions[number - EVERY_SYSTEMS];
-    const quern_system removed = *system;
+    const quern_system *system = system_numbered(number), removed = *system;
     must(quern_schedule_remove_system(every.schedule, removed));
     if (every.failing != NULL) failing_allocator_pause(every.failing, true);
     every_add_system(number);
@@ -380,9 +543,31 @@ static void renew_system(uint32_t number)
     cr_assert_neq(system->bits, removed.bits);
 }
 
+/* Moves a system or reaction behind another one, or to the beginning. To do it twice is to do it once. */
+static void move_system(random_source *random)
+{
+    enum { ALL = EVERY_SYSTEMS + EVERY_REACTIONS };
+    uint32_t others[ALL], order[EVERY_SYSTEMS], other_count = 0, count = 0, system_count = 0;
+    const uint32_t moved = random_below(random, ALL), previous = random_below(random, ALL + 1);
+    if (previous == moved) return;
+    must(quern_schedule_move_system(every.schedule, *system_numbered(moved),
+                                    previous < ALL ? *system_numbered(previous) : (quern_system){0}));
+    for (uint32_t i = 0; i < every_own.order_count; i++)
+        if (every_own.order[i] != moved) others[other_count++] = every_own.order[i];
+    if (previous == ALL) every_own.order[count++] = moved;
+    for (uint32_t i = 0; i < other_count; i++) {
+        every_own.order[count++] = others[i];
+        if (others[i] == previous) every_own.order[count++] = moved;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (every_own.order[i] < EVERY_SYSTEMS) order[system_count++] = every_own.order[i];
+    if (every.is_modelled) every_model_order_systems(order);
+    every.schedule_features |= every_bit(EVERY_USES_MOVED_SYSTEM);
+}
+
 /* Replaces systems and reactions by the same definition, so that nothing else may change, or removes them and adds them
- * again. A frame of a history that is restored does not know the new ones, so no frame that runs twice may follow another
- * one that renews (repeat_frames in test_every.c). */
+ * again, or moves one. A frame of a history that is restored does not know the new ones, so no frame that runs twice may
+ * follow another one that renews (repeat_frames in test_every.c). */
 static void change_systems(void)
 {
     random_source random = {every_mix(every.seed ^ every_mix(every.frame * 31 + 5))};
@@ -413,6 +598,7 @@ static void change_systems(void)
             every.schedule_features |= every_bit(EVERY_USES_REPLACED_REACTION);
         }
     }
+    if (renew_percent > 0 && random_chance(&random, 50)) move_system(&random);
 }
 
 /* Chooses the target with the most sources of several. */
@@ -464,6 +650,15 @@ static void tidy(void)
         must(quern_world_remove_empty_archetypes(every.world, NULL));
 }
 
+/* Records commands of the world. */
+static void record_for_world(uint64_t salt)
+{
+    actor by = every_program_actor(salt, quern_world_commands(every.world));
+    for (uint32_t i = 0; i < 8; i++)
+        every_act(&by, quern_entity_null());
+    if (every.frame % 4 == 1 && every.known_count < CROWD) every_create_some(&by);
+}
+
 void every_play_between(quern_jobs *jobs)
 {
     memset(every_reaction_runs, 0, sizeof every_reaction_runs);
@@ -479,26 +674,16 @@ void every_play_between(quern_jobs *jobs)
     if (every.failing != NULL) failing_allocator_pause(every.failing, false);
     for (uint32_t i = 0; i < 10; i++)
         every_act(&now, quern_entity_null());
+    use_getters(&now);
+    every_act_on_many(&now, (uint32_t)(every.frame % 7));
     if (every.failing != NULL) failing_allocator_pause(every.failing, true);
-    switch (every.frame % 5) {
-    case 0:
-        relate_some(&now);
-        break;
-    case 1:
-        if (every.known_count < CROWD) every_create_some(&now);
-        break;
-    case 2:
-    case 3:
-        change_matches(&now);
-        break;
-    default:
-        toggle_some(&now);
-        break;
+    record_for_world(2);
+    if (every_mix(every.seed * 7 + every.frame) % 5 == 0) {
+        must(quern_world_discard_commands(every.world));
+        if (every.is_modelled) every_model_discard();
+        every.schedule_features |= every_bit(EVERY_USES_DISCARD);
+        record_for_world(9);
     }
-    actor later = every_program_actor(2, quern_world_commands(every.world));
-    for (uint32_t i = 0; i < 8; i++)
-        every_act(&later, quern_entity_null());
-    if (every.frame % 4 == 1 && every.known_count < CROWD) every_create_some(&later);
     if (every_mix(every.seed + every.frame) % 3 == 0) {
         must(quern_world_flush(every.world));
         if (every.is_modelled) every_model_flush(true);
@@ -645,6 +830,17 @@ static void open_world(quern_schedule_def style, const quern_allocator *allocato
     every_own.few = setup_query(
         every.world,
         (const quern_term[]){quern_term_either(quern_term_with(every.types.types[EVERY_FLAG]))}, 1);
+    every_own.rare = setup_query(
+        every.world,
+        (const quern_term[]){quern_term_with(every.types.types[EVERY_WIDE]),
+                             quern_term_with(every.types.types[EVERY_GIVEN]),
+                             quern_term_optional(every.types.types[EVERY_OFF], QUERN_ACCESS_NONE)},
+        3);
+    must(quern_getter_create(
+        every.world, &(quern_getter_def){.component = every.types.types[EVERY_NUMBER], .refs = true},
+        &every_own.number_getter));
+    must(quern_getter_create(every.world, &(quern_getter_def){.component = every.types.types[EVERY_ROWS]},
+                             &every_own.rows_getter));
     must(quern_index_create(
         every.world, &(quern_index_def){.component = every.types.types[EVERY_NUMBER], .field = "word0"},
         &every_own.number_index));
@@ -676,6 +872,9 @@ static void close_world(void)
     quern_event_reader_destroy(every_own.reader);
     quern_query_destroy(every_own.everyone);
     quern_query_destroy(every_own.few);
+    quern_query_destroy(every_own.rare);
+    quern_getter_destroy(every_own.number_getter);
+    quern_getter_destroy(every_own.rows_getter);
     quern_index_destroy(every_own.number_index);
     quern_schedule_destroy(every.schedule);
     quern_world_destroy(every.world);

@@ -500,6 +500,7 @@ static void run_exclusive(quern_context *context, const quern_view *view)
     cr_assert_eq(
         quern_event_redefine(every.world, every_own.event, &(quern_event_def){.size_bytes = 4}, NULL, NULL),
         QUERN_ERROR_WORLD_LOCKED);
+    every_learn_known(); /* calls for many entities have new ones among them */
     for (uint32_t i = 0; i < 4; i++) {
         actor now = run.by;
         begin_row(&run, i);
@@ -510,6 +511,7 @@ static void run_exclusive(quern_context *context, const quern_view *view)
         now.random.state = run.by.random.state + 1;
         now.id_base = run.by.id_base + 1000;
         every_act(&now, quern_entity_null());
+        if (i % 2 == 0) every_act_on_many(&now, random_below(&random, EVERY_MANY_KINDS));
     }
 }
 
@@ -740,7 +742,8 @@ void every_draw_program(void)
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++)
         separate_queries(s);
     memset(&every_system_terms[LOOKING], 0, sizeof every_system_terms[LOOKING]);
-    every_system_phases[LOOKING] = 2;
+    every_system_phases[LOOKING] = every.seed % 2 == 0 ? 0 : 2;
+    every_system_phases[TARGET_SYSTEM] = every.seed / 2 % 2 == 0 ? 0 : 2;
     for (uint32_t s = EXCLUSIVE; s < EVERY_SYSTEMS; s++) { /* these have no rows */
         every_system_terms[s] = (every_terms){.with = BIT(EVERY_ID), .without = BIT(EVERY_ID)};
         every_system_phases[s] = s == EXCLUSIVE ? EXCLUSIVE_PHASE : 2;

@@ -77,6 +77,7 @@ static outcome play_rest(quern_jobs *jobs)
     quern_command_log_destroy(log);
     if (every.is_modelled) every_model_end_frame();
     every_check_outside(every.world);
+    every_check_refs();
     return (outcome){quern_world_hash(every.world), every.observed};
 }
 

@@ -190,6 +190,7 @@ typedef enum every_feature {
     EVERY_USES_CONVERTED, /* a value that got another layout */
     EVERY_USES_CLEAR,
     EVERY_USES_DESTROY_MANY, /* a list, or the matches of a query */
+    EVERY_USES_ANY,          /* terms of which one must be met */
     EVERY_USES_GETTER,       /* a value that was found by a getter or a ref, and written */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
@@ -286,8 +287,8 @@ typedef struct every_change {
 
 /* The rows that a system or reaction has, and what it does with them. */
 typedef struct every_terms {
-    uint32_t with, without, optional; /* types, one bit each; EVERY_ID is a term of its own */
-    uint32_t reads, writes;           /* of `with` and `optional`; writes only of `with` */
+    uint32_t with, without, optional, any; /* types, one bit each; EVERY_ID is a term of its own */
+    uint32_t reads, writes;                /* of `with`, `optional` and `any`; writes only of `with` */
     quern_term_enabled enabled[EVERY_TYPES];
     bool has_up, up_is_nearest, up_is_optional;
     uint32_t up_type, up_relation;
@@ -421,9 +422,10 @@ bool every_model_matches(const every_terms *terms, int entity);
 int every_model_visit(uint32_t system, quern_entity handle, uint64_t id);
 
 /* A row of the running reaction, of one kind. olds: the old value, or NULL; values: those of a copy of a removed row,
- * in the order of words of the types that the reaction reads. Returns the entity, or EVERY_NONE for removed rows. */
+ * in the order of words of the types that the reaction reads, of which the row has those in `set`. Returns the entity, or
+ * EVERY_NONE for removed rows. */
 int every_model_visit_reaction(uint32_t reaction, uint32_t kind, quern_entity handle, uint64_t id,
-                               const uint64_t *words, const uint64_t *olds);
+                               uint32_t set, const uint64_t *words, const uint64_t *olds);
 
 /* The system has written a value, or switched a component, of its row. */
 void every_model_write(int system, int entity, uint32_t type, const uint64_t *words);

@@ -76,6 +76,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "converted",
     "clear",
     "destroy many",
+    "any",
     "getter",
     "history",
     "delta",
@@ -1050,7 +1051,7 @@ static bool fits(const every_conversion *conversion, const uint64_t *words, uint
 static bool keeps(const copy *row, uint32_t type)
 {
     const every_terms *terms = &every_model_program.reactions[row->reaction];
-    return every_has(terms->reads | terms->writes, type);
+    return every_has((terms->reads | terms->writes) & row->set, type);
 }
 
 bool every_model_fits(const every_conversion *conversion)

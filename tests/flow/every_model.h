@@ -32,6 +32,7 @@ typedef struct event {
 typedef struct copy {
     uint32_t reaction;
     int entity;
+    uint32_t set; /* types that the row had */
     uint64_t words[EVERY_WORDS];
 } copy;
 

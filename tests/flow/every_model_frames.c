@@ -21,6 +21,7 @@ static bool matches_set(const every_terms *terms, uint32_t set)
 {
     const uint32_t with = terms->with | BIT(EVERY_ID);
     if ((set & with) != with || (set & terms->without) != 0) return false;
+    if (terms->any != 0 && (set & terms->any) == 0) return false;
     const uint32_t named = terms->with | terms->without | terms->optional;
     return every_has(named, EVERY_OFF) || !every_has(set, EVERY_OFF);
 }
@@ -48,9 +49,11 @@ static void note_reaction(uint32_t r, int i)
     const bool did = reacted_before(terms, i), does = reacts_now(terms, i);
     const uint32_t watched =
         BIT(EVERY_ID) | terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
+    const uint32_t old_set = i < before_count && before[i].is_alive ? before[i].values.set : 0,
+                   given = entity->now.set & (entity->now.changed | ~old_set);
     if (!did && does && (terms->triggers & QUERN_REACT_ADDED) != 0) entity->is_added[r] = true;
     if (did && does && (terms->triggers & QUERN_REACT_SET) != 0 && !entity->is_added[r] &&
-        !entity->is_set[r] && (entity->now.changed & watched) != 0) {
+        !entity->is_set[r] && (given & watched) != 0) {
         entity->is_set[r] = true;
         if (terms->old_type > 0)
             memcpy(entity->olds[r], &before[i].values.words[every_types[terms->old_type - 1].first_word],
@@ -60,7 +63,7 @@ static void note_reaction(uint32_t r, int i)
         if ((terms->triggers & QUERN_REACT_REMOVED) != 0 && !entity->is_added[r]) {
             cr_assert_lt(every_state->copy_count, (uint32_t)MAX_COPIES);
             copy *made = &every_state->copies[every_state->copy_count++];
-            *made = (copy){.reaction = r, .entity = i};
+            *made = (copy){.reaction = r, .entity = i, .set = old_set};
             memcpy(made->words, before[i].values.words, sizeof made->words);
         }
         entity->is_added[r] = entity->is_set[r] = false;
@@ -189,14 +192,14 @@ static const char *describe(const every_terms *terms, int entity)
 {
     static char text[512];
     const every_entity *at = &every_state->entities[entity];
-    snprintf(text, sizeof text,
-             "with %x, without %x, optional %x, up %d %u of %u, tie %u, filter %u, old %u, triggers %u; "
-             "the entity: alive "
-             "%d, set %x, disabled %x, targets %d %d %d %d",
-             terms->with, terms->without, terms->optional, terms->has_up, terms->up_type,
-             terms->up_relation, terms->tie, terms->filter_type, terms->old_type, terms->triggers,
-             at->is_alive, at->now.set, at->now.disabled, at->targets[0], at->targets[1], at->targets[2],
-             at->targets[3]);
+    snprintf(
+        text, sizeof text,
+        "with %x, without %x, optional %x, any %x, up %d %u of %u, tie %u, filter %u, old %u, triggers %u; "
+        "the entity: alive "
+        "%d, set %x, disabled %x, targets %d %d %d %d",
+        terms->with, terms->without, terms->optional, terms->any, terms->has_up, terms->up_type,
+        terms->up_relation, terms->tie, terms->filter_type, terms->old_type, terms->triggers, at->is_alive,
+        at->now.set, at->now.disabled, at->targets[0], at->targets[1], at->targets[2], at->targets[3]);
     return text;
 }
 
@@ -441,19 +444,22 @@ int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
     if (every_model_program.systems[system].watched != 0) at->features |= every_bit(EVERY_USES_IF_CHANGED);
     if (every_model_program.systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
     if (every_model_program.systems[system].order > 0) at->features |= every_bit(EVERY_USES_OWN_ORDER);
+    if (every_model_program.systems[system].any != 0) at->features |= every_bit(EVERY_USES_ANY);
     if (every_model_program.systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
     if (every_model_program.systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
     return entity;
 }
 
-static void visit_copy(uint32_t reaction, quern_entity handle, uint64_t id, const uint64_t *words)
+static void visit_copy(uint32_t reaction, quern_entity handle, uint64_t id, uint32_t set,
+                       const uint64_t *words)
 {
-    const uint32_t reads = every_model_program.reactions[reaction].reads | BIT(EVERY_ID);
+    const uint32_t reads = every_model_program.reactions[reaction].reads;
     for (uint32_t i = 0; i < shown_copy_count; i++) {
         const copy *made = &shown_copies[i];
-        bool is_same = made->reaction == reaction && every_state->entities[made->entity].id == id;
+        bool is_same = made->reaction == reaction && every_state->entities[made->entity].id == id &&
+                       (made->set & reads) == (set & reads);
         for (uint32_t t = 0; t < EVERY_TYPES && is_same; t++)
-            for (uint32_t w = 0; w < every_types[t].word_count && every_has(reads, t); w++) {
+            for (uint32_t w = 0; w < every_types[t].word_count && every_has(reads & set, t); w++) {
                 const uint32_t at = every_types[t].first_word + w;
                 if (t == EVERY_LINK && w == 0) continue;
                 is_same &= words[at] == made->words[at];
@@ -472,10 +478,10 @@ static void visit_copy(uint32_t reaction, quern_entity handle, uint64_t id, cons
 }
 
 int every_model_visit_reaction(uint32_t reaction, uint32_t kind, quern_entity handle, uint64_t id,
-                               const uint64_t *words, const uint64_t *olds)
+                               uint32_t set, const uint64_t *words, const uint64_t *olds)
 {
     if (kind == QUERN_REACT_REMOVED) {
-        visit_copy(reaction, handle, id, words);
+        visit_copy(reaction, handle, id, set, words);
         return EVERY_NONE;
     }
     const int entity = find_row(handle, id);
@@ -488,6 +494,7 @@ int every_model_visit_reaction(uint32_t reaction, uint32_t kind, quern_entity ha
                  "reaction %u is shown the entity with id %llx as %s", reaction, (unsigned long long)id,
                  kind == QUERN_REACT_ADDED ? "added" : "set");
     at->features |= every_bit(kind == QUERN_REACT_ADDED ? EVERY_USES_ADDED : EVERY_USES_SETTING);
+    if (every_model_program.reactions[reaction].any != 0) at->features |= every_bit(EVERY_USES_ANY);
     if (olds != NULL) {
         const uint32_t type = every_model_program.reactions[reaction].old_type - 1;
         at->features |= every_bit(EVERY_USES_OLD);

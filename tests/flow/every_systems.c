@@ -31,7 +31,7 @@ static column_list list_terms(const every_terms *from, quern_term *terms)
         const quern_access access = every_has(from->writes, t)  ? QUERN_ACCESS_WRITE
                                     : every_has(from->reads, t) ? QUERN_ACCESS_READ
                                                                 : QUERN_ACCESS_NONE;
-        if (!every_has(from->with | from->without | from->optional, t)) continue;
+        if (!every_has(from->with | from->without | from->optional | from->any, t)) continue;
         found.of_type[t] = count;
         if (every_has(from->with, t)) {
             terms[count] = quern_term_make(every.types.types[t], QUERN_MATCH_ALL, access);
@@ -39,6 +39,7 @@ static column_list list_terms(const every_terms *from, quern_term *terms)
             terms[count].changed = from->filter_type == t + 1;
         } else {
             terms[count] = every_has(from->without, t) ? quern_term_without(every.types.types[t])
+                           : every_has(from->any, t)   ? quern_term_any(every.types.types[t], access)
                                                        : quern_term_optional(every.types.types[t], access);
         }
         count++;
@@ -106,6 +107,9 @@ static void use_columns(run_of *run, const quern_view *view, uint32_t row, uint6
 {
     for (uint32_t t = 1; t < EVERY_TYPES; t++) {
         uint64_t words[EVERY_WORDS];
+        if (entity != EVERY_NONE && t != EVERY_ID && every_types[t].word_count > 0 &&
+            every_has(run->terms->reads | run->terms->writes, t))
+            cr_assert_eq(bases[t] != NULL, every_has(every_model_at(entity)->now.set, t));
         if (bases[t] == NULL) continue;
         const uint32_t bytes = every_value_bytes(t);
         const char *value = (const char *)bases[t] + (size_t)bytes * row;
@@ -588,9 +592,11 @@ static void run_reaction(quern_context *context, const quern_view *view)
         terms->old_type > 0 && kind == QUERN_REACT_SET ? quern_view_read(view, run.columns.old) : NULL;
     for (uint32_t i = 0; i < view->count; i++) {
         uint64_t words[EVERY_WORDS] = {ids[i]}, old[EVERY_WORDS] = {0};
+        uint32_t set = 0;
         int entity = EVERY_NONE;
         for (uint32_t t = 1; t < EVERY_TYPES; t++)
             if (bases[t] != NULL && kind == QUERN_REACT_REMOVED) {
+                set |= BIT(t);
                 const uint32_t bytes = every_value_bytes(t);
                 every_read(t, (const char *)bases[t] + (size_t)bytes * i, words);
             }
@@ -603,7 +609,7 @@ static void run_reaction(quern_context *context, const quern_view *view)
         atomic_fetch_add_explicit(&every.observed, every_mix(ids[i] ^ kind ^ every_mix(reaction)),
                                   memory_order_relaxed);
         if (every.is_modelled)
-            entity = every_model_visit_reaction(reaction, kind, view->entities[i], ids[i], words,
+            entity = every_model_visit_reaction(reaction, kind, view->entities[i], ids[i], set, words,
                                                 olds != NULL ? old : NULL);
         begin_row(&run, ids[i] + kind);
         if (kind != QUERN_REACT_REMOVED) use_columns(&run, view, i, ids[i], entity, bases);
@@ -637,7 +643,10 @@ static void draw_terms(every_terms *terms, random_source *random, bool is_reacti
     if (random_chance(random, 25)) terms->without = BIT(draw_type(random)) & ~terms->with;
     if (random_chance(random, 30))
         terms->optional = BIT(draw_type(random)) & ~terms->with & ~terms->without;
-    if (is_reaction) terms->optional = 0;
+    if (random_chance(random, 25)) {
+        terms->any = BIT(draw_type(random)) | BIT(draw_type(random)) | BIT(draw_type(random));
+        terms->any &= ~(terms->with | terms->without | terms->optional);
+    }
     if (random_chance(random, 15))
         terms->with |= BIT(EVERY_OFF);
     else if (random_chance(random, 20))
@@ -646,7 +655,7 @@ static void draw_terms(every_terms *terms, random_source *random, bool is_reacti
         if (every_types[t].can_disable && every_has(terms->with, t) && !is_reaction)
             terms->enabled[t] = (quern_term_enabled)random_below(random, 3);
         if (every_types[t].word_count == 0) continue;
-        if (every_has(terms->with | terms->optional, t) && random_chance(random, 75))
+        if (every_has(terms->with | terms->optional | terms->any, t) && random_chance(random, 75))
             terms->reads |= BIT(t);
         if (every_has(terms->with, t) && random_chance(random, 35)) terms->writes |= BIT(t);
     }
@@ -702,6 +711,7 @@ static void separate_queries(uint32_t s)
     terms->with &= ~written;
     terms->without &= ~written;
     terms->optional &= ~written;
+    terms->any &= ~written;
     terms->reads &= ~written;
     terms->has_up = terms->has_up && !every_has(written, terms->up_type);
 }

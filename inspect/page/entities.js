@@ -17,7 +17,7 @@ function Node({ entry, level }) {
   const more = async () => {
     const last = children && children.list[children.list.length - 1]
     const page = await get('sources', { entity: entry.entity, limit: PAGE, after: last && last.entity })
-    setChildren({ count: page.count, list: (children ? children.list : []).concat(page.entities) })
+    setChildren(now => now === children ? { count: page.count, list: (now ? now.list : []).concat(page.entities) } : now)
   }
   const toggle = () => children ? setChildren(null) : show(more())
   const keys = event => {
@@ -43,16 +43,19 @@ function Node({ entry, level }) {
 function Tree() {
   const { types, mode, restores } = useStore('types', 'mode', 'restores')
   const prefabs = useAnswer('prefabs', {}, 5000)
-    const [text, setText] = useState('')
+  const [text, setText] = useState('')
   const [page, setPage] = useState(null)
   const [offset, setOffset] = useState(0)
   const [cursors, setCursors] = useState([0]) // where the pages begin, if the list is not counted
+  const asked = useRef(0) // the number of the last request: an answer to an earlier one that comes later is not shown
   const load = async () => {
+    const number = ++asked.current
     const names = { tree: () => get('roots', { offset, cursor: cursors[offset / PAGE] ?? 0, limit: PAGE }), name: () => get('entities', { name: text, limit: 500 }),
       query: () => get('entities', { query: text, offset, limit: PAGE }),
       component: () => get('entities', { query: `with ${quoted(text)}`, offset, limit: PAGE }) }
     if (mode === 'table' || (mode !== 'tree' && mode !== 'name' && !text)) { setPage(null); return }
     const next = await names[mode]()
+    if (number !== asked.current) return
     setPage(next)
     if (next.next_cursor) setCursors(cursors.slice(0, offset / PAGE + 1).concat(next.next_cursor))
   }
@@ -80,7 +83,7 @@ function Sources({ entity, relation }) {
   const more = async () => {
     const last = list[list.length - 1]
     const page = await get('sources', { entity, relation: relation.relation, limit: 20, after: last && last.entity })
-    setList(list.concat(page.entities))
+    setList(now => now === list ? now.concat(page.entities) : now)
   }
   return html`<p class="links"><span class="muted">${count(relation.source_count)} ${relation.source_count === 1 ? 'source' : 'sources'}:</span>
     ${list.map(each => html`<button class="plain link" onClick=${() => open(each.entity)}>${label(each)}</button> `)}
@@ -118,7 +121,7 @@ function Relate({ types, onRelate }) {
   const name = relation || types.relations[0].name
   return html`<p class="row"><span class="pair"><select aria-label="relation" value=${name} onChange=${event => setRelation(event.target.value)}>${types.relations.map(each => html`<option>${each.name}</option>`)}</select>
     <${Input} value=${target} placeholder="12:1 or /path" aria-label="target" data-test="target" onInput=${event => setTarget(event.target.value)} /><button class="plain link" onClick=${() => pick(setTarget)}>choose</button></span>
-    <button disabled=${!target} onClick=${() => onRelate(name, target).then(() => setTarget(''))} data-test="relate">Relate</button></p>`
+    <button disabled=${!target} onClick=${() => onRelate(name, target).then(done => { if (done) setTarget('') })} data-test="relate">Relate</button></p>`
 }
 
 function AddComponent({ absent, onAdd }) {
@@ -161,10 +164,10 @@ function EntityPanel() {
   if (!chosen) return html`<div class="side"><section><h2>Entity</h2><p class="muted">Choose an entity on the left, or press / to find one.</p><${Breaks} /></section><${Watched} /></div>`
   if (!entity || !types || (gone && entity.entity !== chosen)) return html`<div class="side"><section><h2>Entity</h2><p class="muted">${gone || 'Reading.'}</p></section></div>`
   const set = async (path, value) => { if (await post('set', { entity: entity.entity, path, value })) await load() }
-  const change = async (path, argumentsOf) => { if (await post(path, { entity: entity.entity, ...argumentsOf })) await load() }
+  const change = async (path, argumentsOf) => { const done = await post(path, { entity: entity.entity, ...argumentsOf }); if (done) await load(); return done }
   const values = entity.values ? entity.values.components : {}, before = old && old.values ? old.values.components : null
   const absent = types.components.filter(t => !t.managed && !t.hidden && !(t.name in values))
-  const relate = async (relation, target, from) => { await change('relate', { relation, target, from }) }
+  const relate = (relation, target, from) => change('relate', { relation, target, from })
   const copy = async () => { const made = await post('create', { copy: entity.entity }); if (made) open(made.entity) }
   // By the time of the answer, a person may have chosen another entity, which stays.
   const destroy = async () => { if (await post('destroy', { entity: entity.entity }) && state.chosen === entity.entity) update({ chosen: null }) }

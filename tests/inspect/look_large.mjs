@@ -41,6 +41,20 @@ try {
   page.on('console', message => { if (message.type() === 'error') errors.push(message.text()) })
   const test = name => page.locator(`[data-test="${name}"]`)
   const api = async (method, path) => (await page.request.fetch(`${url}api/${path}`, { method })).json()
+  // Holds the answer to a request back: `asked` is when the program has answered, answer() when the page has got it.
+  const hold = async pattern => {
+    const gate = () => { let open; const opened = new Promise(done => { open = done }); return { open, opened } }
+    const [asked, answered, got] = [gate(), gate(), gate()]
+    await page.route(pattern, async route => {
+      const response = await route.fetch()
+      asked.open()
+      await answered.opened
+      await route.fulfill({ response })
+      got.open()
+    })
+    const answer = async () => { answered.open(); await got.opened; await page.waitForTimeout(200); await page.unroute(pattern) }
+    return { asked: asked.opened, answer }
+  }
   const looks = [[1400, 'light'], [1400, 'dark'], [420, 'light'], [420, 'dark']]
   // In each look, nothing is wider than the page, and the page is not endless.
   const look = async name => {
@@ -102,6 +116,17 @@ try {
   await until('the entity is shown', async () => (await page.locator('section.entity h2').textContent()).startsWith('branch99'))
   await find('0:1', 'house 0')
   await until('an entity by its handle', async () => (await page.locator('section.entity h2').textContent()) === 'house 0')
+
+  // An answer to an earlier search that comes later than that to the next one is not shown.
+  const search = await hold(/api\/entities\?.*name=house/)
+  await test('by-name').click()
+  await test('search').fill('house 1')
+  await search.asked
+  await test('search').fill('branch9')
+  await until('what was searched last', async () => (await test('node').allTextContents()).some(each => each.startsWith('branch9')))
+  await search.answer()
+  check((await test('node').allTextContents()).every(each => each.includes('branch9')), 'a late answer replaces a newer one')
+  await test('by-tree').click()
 
   // Which systems match, and why others do not.
   await test('matches').click()
@@ -211,16 +236,11 @@ try {
   await test('copy').click()
   await until('a copy', async () => (await page.locator('section.entity h2').textContent()) !== `#${made}`)
   // The answer to the destruction comes when another entity is chosen, which stays chosen.
-  let answerNow
-  const late = new Promise(done => { answerNow = done })
-  await page.route('**/api/destroy?*', async route => { const response = await route.fetch(); await late; await route.fulfill({ response }) })
-  const destroyed = page.waitForResponse(/api\/destroy/)
+  const destruction = await hold(/api\/destroy\?/)
   await test('destroy').click()
   await test('create').selectOption({ index: 2 })
   await until('an instance', async () => (await page.locator('input[data-path="Link.note"]').count()) === 1 && (await page.locator('input[data-path="Link.note"]').inputValue()) === 'part of a tree')
-  answerNow()
-  await (await destroyed).finished()
-  await page.waitForTimeout(200)
+  await destruction.answer()
   check(await page.locator('input[data-path="Link.note"]').count() === 1, 'the end of another entity closes the chosen one')
 
   // An editor for each kind of field.

@@ -191,7 +191,8 @@ typedef enum every_feature {
     EVERY_USES_CLEAR,
     EVERY_USES_DESTROY_MANY, /* a list, or the matches of a query */
     EVERY_USES_ANY,          /* terms of which one must be met */
-    EVERY_USES_GETTER,       /* a value that was found by a getter or a ref, and written */
+    EVERY_USES_SYSTEM_SET,
+    EVERY_USES_GETTER, /* a value that was found by a getter or a ref, and written */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
     EVERY_USES_DELTA,
@@ -304,7 +305,16 @@ typedef struct every_terms {
     uint32_t uses_resources,
         watched;           /* resources that the system reads, and those in if_changed; one bit each */
     uint32_t put_resource; /* the resource that `end` writes, + 1; 0: none */
+    uint32_t sets;         /* that the system is in, one bit each */
 } every_terms;
+
+/* Sets of systems: one is switched between frames, one has a condition, which reads the first resource. */
+enum { EVERY_SWITCHED, EVERY_ASKED, EVERY_SETS };
+
+static inline bool every_asked_runs(uint64_t value)
+{
+    return value % 3 != 0;
+}
 
 /* ----------------------------------------------------------------------------------------- the model */
 
@@ -407,6 +417,7 @@ void every_model_discard(void);
 /* Between frames: enables or disables. */
 void every_model_enable_system(uint32_t system, bool is_enabled);
 void every_model_enable_reaction(uint32_t reaction, bool is_enabled);
+void every_model_enable_switched(bool is_enabled); /* the set */
 
 /* A frame. Callbacks announce themselves before they show rows or record commands. */
 void every_model_begin_frame(void);

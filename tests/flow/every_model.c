@@ -77,6 +77,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "clear",
     "destroy many",
     "any",
+    "system set",
     "getter",
     "history",
     "delta",

@@ -61,7 +61,7 @@ typedef struct state {
     uint32_t event_count, positions[READERS];
     copy copies[MAX_COPIES];
     uint32_t copy_count;
-    bool is_system_off[EVERY_SYSTEMS], is_reaction_off[EVERY_REACTIONS];
+    bool is_system_off[EVERY_SYSTEMS], is_reaction_off[EVERY_REACTIONS], is_switched_off;
     uint32_t order[EVERY_SYSTEMS];     /* systems in the order of registration */
     every_change waiting[MAX_WAITING]; /* commands of the world itself */
     uint32_t waiting_count;

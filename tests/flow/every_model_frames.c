@@ -161,6 +161,20 @@ static bool must_visit[MAX_ENTITIES][EVERY_SYSTEMS];
 static uint32_t begun;   /* systems of the phase that have begun, one bit each */
 static uint32_t running; /* those of them that run */
 static uint32_t ended;   /* those of them whose `end` was called */
+static bool asked_runs;  /* what the condition of the set EVERY_ASKED says in this phase */
+
+static bool sets_let_run(const every_terms *terms)
+{
+    return !(every_has(terms->sets, EVERY_SWITCHED) && every_state->is_switched_off) &&
+           !(every_has(terms->sets, EVERY_ASKED) && !asked_runs);
+}
+
+static void begin_phase(uint32_t number)
+{
+    mode = SYSTEMS;
+    phase = number;
+    asked_runs = every_asked_runs(every_resource_at(0).value);
+}
 
 /* The systems of the phase up to `last` begin: what they have to visit is known now. last: EVERY_SYSTEMS for all. */
 static void begin_systems(uint32_t last)
@@ -171,7 +185,8 @@ static void begin_systems(uint32_t last)
         is_last = s == last;
         if (every_model_program.phases[s] != phase || every_has(begun, s)) continue;
         begun |= BIT(s);
-        if (!every_state->is_system_off[s] && every_resources_let_run(s, &every_model_program.systems[s]))
+        if (!every_state->is_system_off[s] && sets_let_run(&every_model_program.systems[s]) &&
+            every_resources_let_run(s, &every_model_program.systems[s]))
             running |= BIT(s);
         for (int i = 0; i < every_state->entity_count; i++) {
             if (!every_has(running, s)) {
@@ -265,8 +280,7 @@ static void advance(void)
     every_model_flush(false);
     begin_round();
     if (expected_count > 0) return;
-    mode = SYSTEMS;
-    phase++;
+    begin_phase(phase + 1);
 }
 
 void every_model_begin_frame(void)
@@ -275,8 +289,7 @@ void every_model_begin_frame(void)
     every_model_flush(true);
     begin_round();
     if (expected_count > 0) return;
-    mode = SYSTEMS;
-    phase = 0;
+    begin_phase(0);
 }
 
 static void forget_seen(uint32_t system)
@@ -370,6 +383,11 @@ void every_model_enable_system(uint32_t system, bool is_enabled)
     every_state->is_system_off[system] = !is_enabled;
 }
 
+void every_model_enable_switched(bool is_enabled)
+{
+    every_state->is_switched_off = !is_enabled;
+}
+
 void every_model_enable_reaction(uint32_t reaction, bool is_enabled)
 {
     every_state->is_reaction_off[reaction] = !is_enabled;
@@ -445,6 +463,7 @@ int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
     if (every_model_program.systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
     if (every_model_program.systems[system].order > 0) at->features |= every_bit(EVERY_USES_OWN_ORDER);
     if (every_model_program.systems[system].any != 0) at->features |= every_bit(EVERY_USES_ANY);
+    if (every_model_program.systems[system].sets != 0) at->features |= every_bit(EVERY_USES_SYSTEM_SET);
     if (every_model_program.systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
     if (every_model_program.systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
     return entity;

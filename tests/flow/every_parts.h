@@ -149,6 +149,7 @@ void every_act_on_many(actor *by, uint32_t kind);
 void every_draw_some(actor *by, quern_entity entity);
 void every_act(actor *by, quern_entity self);
 quern_system_def every_def_of_system(uint32_t s);
+quern_set_def every_def_of_set(uint32_t set);
 void every_replace_system(quern_system system, const quern_system_def *def);
 quern_system_def every_def_of_reaction(uint32_t r);
 bool every_redraw_system(uint32_t s, random_source *random);

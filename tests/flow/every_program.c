@@ -511,6 +511,10 @@ static void switch_systems(bool is_after)
         const bool chosen = random_chance(&random, is_after ? 60 : 80);
         if (!is_after || (chosen && every_own.is_off[i])) switch_system(i, chosen);
     }
+    if (is_after) return;
+    const bool is_enabled = random_chance(&random, 75);
+    must(quern_schedule_enable_set(every.schedule, every_def_of_set(EVERY_SWITCHED).name, is_enabled));
+    if (every.is_modelled) every_model_enable_switched(is_enabled);
 }
 
 void every_replace_system(quern_system system, const quern_system_def *def)
@@ -599,6 +603,16 @@ static void change_systems(void)
         }
     }
     if (renew_percent > 0 && random_chance(&random, 50)) move_system(&random);
+    for (uint32_t set = 0; set < EVERY_SETS; set++) {
+        const quern_set_def def = every_def_of_set(set);
+        if (!random_chance(&random, 20)) continue;
+        every_attempt attempt = every_begin_attempt();
+        quern_result result;
+        do
+            result = quern_schedule_replace_set(every.schedule, &def);
+        while (every_must_repeat(&attempt, result));
+        must(result);
+    }
 }
 
 /* Chooses the target with the most sources of several. */
@@ -846,6 +860,10 @@ static void open_world(quern_schedule_def style, const quern_allocator *allocato
         &every_own.number_index));
     style.max_reaction_rounds = 64;
     every.schedule = setup_schedule_as(every.world, style, EVERY_PHASES);
+    for (uint32_t set = 0; set < EVERY_SETS; set++) {
+        const quern_set_def of_set = every_def_of_set(set);
+        must(quern_schedule_add_set(every.schedule, &of_set));
+    }
     every_system_terms[TARGET_SYSTEM].target = quern_entity_null();
 }
 

@@ -716,6 +716,13 @@ static void separate_queries(uint32_t s)
     terms->has_up = terms->has_up && !every_has(written, terms->up_type);
 }
 
+static void draw_sets(uint32_t s, random_source *random)
+{
+    every_system_terms[s].sets = 0;
+    for (uint32_t set = 0; set < EVERY_SETS; set++)
+        if (random_chance(random, 25)) every_system_terms[s].sets |= BIT(set);
+}
+
 static void draw_resources(uint32_t s, random_source *random)
 {
     every_terms *terms = &every_system_terms[s];
@@ -761,6 +768,8 @@ void every_draw_program(void)
     for (uint32_t s = 0; s < PLAIN_SYSTEMS; s++)
         draw_resources(s, &random);
     every_system_terms[LISTENING].watched = 1; /* skips frames; events wait for it */
+    for (uint32_t s = 0; s < EVERY_SYSTEMS; s++)
+        draw_sets(s, &random);
     for (uint32_t r = 0; r < EVERY_REACTIONS; r++) {
         draw_terms(&every_reaction_terms[r], &random, true);
         every_reaction_terms[r].uses_resources = random_below(&random, 1 << EVERY_RESOURCES);
@@ -776,6 +785,7 @@ bool every_redraw_system(uint32_t s, random_source *random)
     every_system_terms[s].order = draw_order(&every_system_terms[s], s);
     separate_queries(s);
     draw_resources(s, random);
+    draw_sets(s, random);
     return true;
 }
 
@@ -800,6 +810,26 @@ static void declare_resources(const every_terms *terms, quern_system_def *def)
             def->resources[count++] = (quern_resource_access){resource, QUERN_ACCESS_READ};
         if (every_has(terms->watched, r)) def->if_changed[watched_count++] = resource;
     }
+}
+
+static const char *const set_names[EVERY_SETS] = {"switched", "asked"};
+
+static bool ask(quern_context *context)
+{
+    const void *value = quern_context_resource(context, every.types.resources[0]);
+    const uint64_t read = every_resource_read(0, value).value;
+    atomic_fetch_add_explicit(&every.observed, every_mix(read), memory_order_relaxed);
+    return every_asked_runs(read);
+}
+
+quern_set_def every_def_of_set(uint32_t set)
+{
+    quern_set_def def = {.name = set_names[set]};
+    if (set == EVERY_ASKED) {
+        def.condition = ask;
+        def.resources[0] = (quern_resource_access){every.types.resources[0], QUERN_ACCESS_READ};
+    }
+    return def;
 }
 
 quern_system_def every_def_of_system(uint32_t s)
@@ -847,6 +877,8 @@ quern_system_def every_def_of_system(uint32_t s)
         if (every_system_terms[s].put_resource > 0) def.end = end_plain;
     }
     if (s != LOOKING) declare_resources(&every_system_terms[s], &def);
+    for (uint32_t set = 0, count = 0; set < EVERY_SETS; set++)
+        if (every_has(every_system_terms[s].sets, set)) def.sets[count++] = set_names[set];
     return def;
 }
 

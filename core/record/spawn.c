@@ -217,20 +217,27 @@ static quern_result separate_sets(spawning *it)
     return QUERN_OK;
 }
 
-/* Records the overrides that the item does not have. They do not count as commands. Precondition: space is reserved. */
+/* Records an override as a set of the member. Precondition: space is reserved. */
+static void record_set(quern_commands *commands, const quern__operation *set, quern_entity member,
+                       const void *value)
+{
+    const quern__operand *operand = &set->operands[0];
+    char *space = quern__item_space_find(commands, set);
+    if (space == NULL) space = quern__item_space_open(commands, set);
+    *quern__item_append(commands, set, space) = (quern__item){.entity = member};
+    quern__item_write_value(set, space, 0, value);
+    if (QUERN__UNLIKELY(!quern__type_own_provisional(operand->type, space + operand->offset_bytes)))
+        quern__commands_fail_memory(commands);
+}
+
+/* Records the overrides that the item does not have. */
 static void record_sets(const spawning *it)
 {
-    quern_commands *commands = it->commands;
     for (uint32_t i = it->in_item_count; i < it->override_count; i++) {
         const quern__prefab_override *override = &it->overrides[i];
         const quern__prefab_group *group = &it->prefab->groups.items[override->group];
         const uint32_t member = it->prefab->row_members.items[group->first_row + override->row];
-        char *space = quern__item_space_find(commands, it->sets[i]);
-        if (space == NULL) space = quern__item_space_open(commands, it->sets[i]);
-        *quern__item_append(commands, it->sets[i], space) =
-            (quern__item){.entity = member_handle(it, member)};
-        quern__item_write_value(it->sets[i], space, 0, override->values);
-        commands->open->command_count -= it->sets[i]->command_count;
+        record_set(it->commands, it->sets[i], member_handle(it, member), override->values);
     }
 }
 
@@ -471,15 +478,8 @@ static quern_result record_clone(const cloning *it, const quern__clone_item *ite
         quern__entity_make(0, commands->origin.serial, commands->open->create_count++);
     *added = *item;
     added->head = (quern__item){.entity = root};
-    for (uint32_t i = 0; i < it->set_count; i++) {
-        space = quern__item_space_find(commands, it->sets[i]);
-        if (space == NULL) space = quern__item_space_open(commands, it->sets[i]);
-        *quern__item_append(commands, it->sets[i], space) = (quern__item){.entity = root};
-        quern__item_write_value(it->sets[i], space, 0, it->def->overrides[i].column);
-        if (QUERN__UNLIKELY(!quern__type_own_provisional(it->sets[i]->operands[0].type,
-                                                         space + it->sets[i]->operands[0].offset_bytes)))
-            quern__commands_fail_memory(commands);
-    }
+    for (uint32_t i = 0; i < it->set_count; i++)
+        record_set(commands, it->sets[i], root, it->def->overrides[i].column);
     *out_root = root;
     return QUERN_OK;
 }

@@ -298,6 +298,35 @@ Test(list_world, replacing_provisional_handles_needs_no_memory)
     cr_assert_eq(found->items.items[0].owner.bits, found->friends.items[1].bits);
 }
 
+Test(list_world, replacing_provisional_handles_in_overrides_needs_no_memory)
+{
+    bag it = {0};
+    quern_prefab prefab;
+    const quern_entity captured = entity_with(NULL);
+    uint32_t spawned_count = 0;
+    must(quern_prefab_capture(world, captured, &prefab));
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, captured, made));
+    const quern_spawn_def def = {.overrides = {{bag_id, 0, &it}}};
+    must(quern_commands_spawn(commands, prefab, &def, NULL));
+    failing_allocator_fail_from(memory, 1);
+    must(quern_world_flush(world));
+    failing_allocator_heal(memory);
+    bag_free(&it);
+    quern_query *query = setup_query(world, (const quern_term[]){quern_term_read(bag_id)}, 1);
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            const bag *found = (const bag *)quern_view_read(&walk.view, 0) + i;
+            if (quern_entity_equal(walk.view.entities[i], captured)) continue;
+            spawned_count++;
+            cr_assert_eq(found->friends.items[0].bits, captured.bits);
+            cr_assert(quern_entity_is_alive(world, found->friends.items[1]));
+        }
+    cr_assert_eq(spawned_count, 1u);
+    quern_query_destroy(query);
+}
+
 Test(list_world, a_value_with_provisional_handles_is_recorded_if_there_is_memory)
 {
     bag it = filled("not recorded");

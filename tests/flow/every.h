@@ -192,7 +192,8 @@ typedef enum every_feature {
     EVERY_USES_DESTROY_MANY, /* a list, or the matches of a query */
     EVERY_USES_ANY,          /* terms of which one must be met */
     EVERY_USES_SYSTEM_SET,
-    EVERY_USES_GETTER, /* a value that was found by a getter or a ref, and written */
+    EVERY_USES_SPAWN_VALUE, /* other than that of the prefab */
+    EVERY_USES_GETTER,      /* a value that was found by a getter or a ref, and written */
     EVERY_FRAME_FEATURES,
     EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
     EVERY_USES_DELTA,
@@ -267,6 +268,8 @@ typedef struct every_change {
     uint32_t set;            /* types of EVERY_CREATE */
     uint32_t combine;        /* 0: sum, 1: least, 2: greatest */
     uint32_t prefab;         /* of EVERY_SPAWN */
+    uint32_t value_type;     /* of EVERY_SPAWN: type of a value that replaces that of the prefab, or 0 */
+    uint32_t value_member;   /* which has it */
     bool has_value;          /* of EVERY_ADD */
     bool
         looks; /* of EVERY_SET: only a value that differs is set; of EVERY_ADD: only what is missing is added */

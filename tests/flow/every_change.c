@@ -67,18 +67,24 @@ static quern_result create(const actor *by, every_change *change)
 static quern_result spawn(const actor *by, every_change *change)
 {
     quern_spawn_def def = {.parent = change->target};
-    const uint32_t count = every_member_counts[change->prefab];
+    const quern_prefab prefab = every_own.prefabs[change->prefab];
+    const uint32_t count = every_member_counts[change->prefab], type = change->value_type;
+    value_room room;
     for (uint32_t m = 0; m < count; m++)
         def.overrides[m] = (quern_spawn_override){
             .component = every.types.types[EVERY_ID], .member = m, .column = &change->ids[m]};
-    if (by->commands == NULL)
-        return quern_prefab_spawn_many(every.world, every_own.prefabs[change->prefab], 1, &def,
-                                       &change->entity, change->members);
+    if (type > 0)
+        def.overrides[count] = (quern_spawn_override){.component = every.types.types[type],
+                                                      .member = change->value_member,
+                                                      .column = every_value_of(type, change, &room)};
     const quern_result result =
-        quern_commands_spawn(by->commands, every_own.prefabs[change->prefab], &def, &change->entity);
+        by->commands == NULL
+            ? quern_prefab_spawn_many(every.world, prefab, 1, &def, &change->entity, change->members)
+            : quern_commands_spawn(by->commands, prefab, &def, &change->entity);
+    if (type > 0) every_release_value(type, &room);
+    if (by->commands == NULL) return result;
     for (uint32_t m = 0; m < count && result == QUERN_OK; m++)
-        change->members[m] = quern_commands_spawned_member(by->commands, every_own.prefabs[change->prefab],
-                                                           change->entity, m);
+        change->members[m] = quern_commands_spawned_member(by->commands, prefab, change->entity, m);
     return result;
 }
 
@@ -328,6 +334,7 @@ uint64_t every_feature_of(const every_change *change)
         features |= every_bit(of_relations[change->relation - 1]);
     if (change->is_shared || (change->kind == EVERY_SPAWN && change->prefab == SHARING_PREFAB))
         features |= every_bit(EVERY_USES_SHARED);
+    if (change->value_type > 0) features |= every_bit(EVERY_USES_SPAWN_VALUE);
     if (change->kind == EVERY_SPAWN && !quern_entity_is_null(change->target))
         features |= every_bit(EVERY_USES_SPAWN_CHANGED) | every_bit(EVERY_USES_PARENT);
     if (change->kind != EVERY_CREATE && change->kind != EVERY_ADD && change->kind != EVERY_SET &&
@@ -451,13 +458,27 @@ static quern_entity draw_create(actor *by)
     return every_make(by, change);
 }
 
+/* Draws a value of a member, which has the type. */
+static void draw_spawn_value(actor *by, every_change *change)
+{
+    change->value_member = random_below(&by->random, every_member_counts[change->prefab]);
+    every_draw_words(by, change);
+    for (uint32_t i = 0; i < 8 && change->value_type == 0; i++) {
+        const uint32_t type = every_pick_type(by);
+        if (every_types[type].word_count > 0 &&
+            every_has(every_member_sets[change->prefab][change->value_member], type))
+            change->value_type = type;
+    }
+}
+
 quern_entity every_draw_spawn(actor *by, bool is_plain)
 {
     if (every.has_no_prefabs) return quern_entity_null();
     every_change change = {.kind = EVERY_SPAWN, .prefab = random_below(&by->random, EVERY_PREFABS)};
     for (uint32_t m = 0; m < every_member_counts[change.prefab]; m++)
         change.ids[m] = every_fresh_id(by);
-    if (!is_plain && random_chance(&by->random, 50)) change.target = every_pick(by);
+    if (random_chance(&by->random, 40)) draw_spawn_value(by, &change);
+    change.target = !is_plain && random_chance(&by->random, 50) ? every_pick(by) : quern_entity_null();
     return every_make(by, change);
 }
 

@@ -78,6 +78,7 @@ const char *const every_feature_names[EVERY_FEATURES] = {
     "destroy many",
     "any",
     "system set",
+    "spawn value",
     "getter",
     "history",
     "delta",
@@ -564,6 +565,8 @@ static void fill_members(const prefab *from, const every_change *change, const i
         entity->now.words[0] = change->ids[m];
         if (from->values[m].words[link] >= MEMBER)
             entity->now.words[link] = (uint64_t)members[from->values[m].words[link] - MEMBER] + 1;
+        if (change->value_type > 0 && change->value_member == m)
+            put(&entity->now, change->value_type, words_of(change));
         entity->kept = entity->now;
         entity->is_through = from->is_through[m];
         memcpy(entity->name, from->names[m], sizeof entity->name);

@@ -78,6 +78,7 @@ extern opened every_own;
 extern every_terms every_system_terms[EVERY_SYSTEMS], every_reaction_terms[EVERY_REACTIONS];
 extern uint32_t every_system_phases[EVERY_SYSTEMS];
 extern uint32_t every_member_counts[EVERY_PREFABS];
+extern uint32_t every_member_sets[EVERY_PREFABS][EVERY_MEMBERS]; /* their types */
 extern tracked_counts every_hook_counts[2];
 extern uint32_t every_reaction_runs[EVERY_REACTIONS]; /* in this frame */
 

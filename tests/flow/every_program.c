@@ -15,7 +15,7 @@ every_scene every;
 
 /* ---------------------------------------------------------------------------------------- the program */
 
-uint32_t every_member_counts[EVERY_PREFABS];
+uint32_t every_member_counts[EVERY_PREFABS], every_member_sets[EVERY_PREFABS][EVERY_MEMBERS];
 
 /* The types of objects outside of the world. */
 static const uint32_t outside_types[OUTSIDE_TYPES] = {EVERY_NUMBER, EVERY_TAG};
@@ -633,10 +633,22 @@ static void choose_target(actor *by)
         every_make(by, (every_change){.kind = EVERY_PLACE, .entity = first, .relation = EVERY_PARENT});
 }
 
+static void learn_sets(uint32_t prefab, quern_entity root)
+{
+    quern_entity members[EVERY_MEMBERS];
+    memset(every_member_sets[prefab], 0, sizeof every_member_sets[prefab]);
+    cr_assert_eq(every_list_tree(root, members), every_member_counts[prefab]);
+    for (uint32_t m = 0; m < every_member_counts[prefab]; m++)
+        for (uint32_t t = 0; t < EVERY_TYPES; t++)
+            if (quern_entity_has(every.world, members[m], every.types.types[t]))
+                every_member_sets[prefab][m] |= BIT(t);
+}
+
 static void capture(uint32_t prefab, quern_entity root)
 {
     must(quern_prefab_capture(every.world, root, &every_own.prefabs[prefab]));
     every_member_counts[prefab] = quern_prefab_member_count(every.world, every_own.prefabs[prefab]);
+    learn_sets(prefab, root);
     if (every.is_modelled) cr_assert_eq(every_model_capture(prefab, root), every_member_counts[prefab]);
 }
 
@@ -770,6 +782,7 @@ static void describe_prefab(actor *by, quern_entity shared)
          .shared = quern_prefab_member_handle(0)}};
     must(quern_prefab_create(every.world, members, 2, &every_own.prefabs[SHARING_PREFAB]));
     every_member_counts[SHARING_PREFAB] = 2;
+    learn_sets(SHARING_PREFAB, root);
     if (every.is_modelled) cr_assert_eq(every_model_capture(SHARING_PREFAB, root), 2u);
 }
 

@@ -719,6 +719,8 @@ static const struct {
     {EVERY_USES_HOOKS, EVERY_USES_COPY, "values with hooks cannot be saved with the state of schedules"},
     {EVERY_USES_SPAWN, EVERY_USES_CREATE, "an entity is created once"},
     {EVERY_USES_SPAWN, EVERY_USES_CREATE_MANY, "an entity is created once"},
+    {EVERY_USES_SPAWN_VALUE, EVERY_USES_CREATE, "an entity is created once"},
+    {EVERY_USES_SPAWN_VALUE, EVERY_USES_CREATE_MANY, "an entity is created once"},
     {EVERY_USES_SPAWN_CHANGED, EVERY_USES_CREATE, "an entity is created once"},
     {EVERY_USES_SPAWN_CHANGED, EVERY_USES_CREATE_MANY, "an entity is created once"},
 };

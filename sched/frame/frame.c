@@ -564,6 +564,7 @@ quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_repor
         if (!quern__reaction_pass_is_due(plan, segment)) continue;
         result = segment->kind == QUERN__SEGMENT_RUN ? run_graph(schedule, segment)
                                                      : run_exclusive(schedule, segment);
+        if (result != QUERN_OK && !quern__world_is_claimed(plan->world)) return result;
         /* If the segment could not run, the taken changes become pending again, so that none is lost. */
         quern__reaction_pass_finish(
             plan, segment, result == QUERN_OK || (segment->kind == QUERN__SEGMENT_RUN && segment->has_run));
@@ -646,6 +647,11 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
 /* Applies the commands that an earlier frame could not apply, and then runs reactions. */
 static quern_result apply_kept_and_react(quern_schedule *schedule, quern__flush_report *report)
 {
+    /* A frame that has lost the world to another thread has left what its exclusive reaction was shown. */
+    for (uint32_t i = 0; QUERN__UNLIKELY(schedule->has_failed) && i < schedule->plan.systems.count; i++) {
+        const quern__system *system = schedule->plan.systems.items[i];
+        if (system->reaction != NULL) quern__reaction_finish(system->query.storage, system->reaction);
+    }
     schedule->sync_segment = NULL;
     const quern_result result = sync(schedule, report);
     return result == QUERN_OK ? run_pending_reactions(schedule, report) : result;

@@ -323,3 +323,38 @@ Test(frame_threads, a_frame_that_outlives_an_exclusive_system_ends_that_systems_
     must(quern_schedule_run(first, NULL, 1));
     assert_valid(shared);
 }
+
+/* Destroys the rows that it is shown, as the last thing that its frame does in the world. */
+static void destroy_and_start_straggler(quern_context *context, const quern_view *view)
+{
+    if (quern_context_reaction(context) == QUERN_REACT_ADDED)
+        for (uint32_t i = 0; i < view->count; i++)
+            must(quern_entity_destroy(shared, view->entities[i]));
+    must(quern_world_trim(shared));
+    start_straggler(context, view);
+}
+
+Test(frame_threads, a_frame_that_outlives_an_exclusive_reaction_leaves_no_rows_pending)
+{
+    quern_schedule_destroy(second);
+    const quern_component own = setup_component(shared, "own", 8, 8);
+    second = make_adding(wait_twice);
+    first = make_schedule(&(quern_system_def){.name = "exclusive",
+                                              .flags = QUERN_SYSTEM_EXCLUSIVE,
+                                              .terms = {quern_term_with(own)},
+                                              .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED,
+                                              .run = destroy_and_start_straggler});
+    setup_entity_with(shared, &own, 1);
+    cr_assert_eq(pthread_barrier_init(&barrier, NULL, 2), 0);
+    intruder = &intrusions[0];
+    cr_assert_eq(quern_schedule_run(first, NULL, 1), QUERN_ERROR_WORLD_LOCKED);
+    pthread_barrier_wait(&barrier);
+    pthread_join(straggler, NULL);
+    pthread_barrier_destroy(&barrier);
+    must(intruder_result);
+    assert_valid(shared);
+    cr_assert_eq(callback_count, 1u, "the reaction was called");
+    must(quern_schedule_run(first, NULL, 1));
+    cr_assert_eq(callback_count, 2u, "and again only for the row that it removed");
+    assert_valid(shared);
+}

@@ -344,7 +344,8 @@ static quern_result prepare_items(const quern_schedule *schedule, quern__segment
         quern__pass *pass = segment->passes.items[i];
         const quern__event_use *use = &pass->systems.items[0]->events;
         if (use->items == NULL || (use->prepared_begin == use->items->cursor &&
-                                   use->prepared_end == quern__channel_end(use->items->channel)))
+                                   use->prepared_end == quern__channel_end(use->items->channel) &&
+                                   use->prepared_last_count == quern__event_use_last_count(use)))
             continue;
         is_new = true;
         result = quern__pass_prepare(pass, segment->prepared_threads);

@@ -290,8 +290,9 @@ typedef struct quern__event_use {
     /* Readers of reads_events in their order, then `items` if not NULL. */
     QUERN__ARRAY(quern_event_reader *) readers;
     quern_event_reader *items; /* reader of the event that the views show, or NULL */
-    /* Range of batches of `items` that was counted as the system's views. */
+    /* Range of batches of `items` that was counted as the system's views, and the number of events in its last batch. */
     uint64_t prepared_begin, prepared_end;
+    uint32_t prepared_last_count;
 } quern__event_use;
 
 /* Checks the declared events and creates the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT, NULL_ARGUMENT,
@@ -315,6 +316,15 @@ static inline quern_event_reader *quern__event_use_reader(const quern__event_use
     for (uint32_t i = 0; i < use->readers.count; i++)
         if (use->readers.items[i]->channel == channel) return use->readers.items[i];
     return NULL;
+}
+
+/* Returns the number of events in the last waiting batch of `items`, which calls between frames may extend; 0: none waits.
+ * Precondition: the use has items. */
+static inline uint32_t quern__event_use_last_count(const quern__event_use *use)
+{
+    const quern__channel *channel = use->items->channel;
+    const uint32_t count = channel->batches.count;
+    return count > channel->head ? channel->batches.items[count - 1].count : 0;
 }
 
 /* Write the declared events into `text`, for messages: "'hit', 'spark'", or "none". */

@@ -432,6 +432,7 @@ static void count_event_views(quern__pass *pass)
     const quern__channel *channel = use->items->channel;
     use->prepared_begin = use->items->cursor;
     use->prepared_end = quern__channel_end(channel);
+    use->prepared_last_count = quern__event_use_last_count(use);
     if (!system->is_enabled) return;
     system->view_count = pass->chunk_count = (uint32_t)(use->prepared_end - use->prepared_begin);
     system->entity_count = quern__channel_count(channel, use->prepared_begin, use->prepared_end);

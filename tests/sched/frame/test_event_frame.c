@@ -295,6 +295,35 @@ Test(event_frame, items_are_views_of_events_and_the_same_at_any_thread_count)
     schedule = NULL;
 }
 
+static bool may_run(quern_context *context)
+{
+    return *(const bool *)quern_context_user_data(context);
+}
+
+Test(event_frame, items_that_extend_a_counted_block_count_in_the_statistics)
+{
+    bool is_wanted = false;
+    schedule = setup_schedule(world);
+    quern_system_def items = system_def("items", add_items);
+    items.items = hit;
+    items.partial_bytes = 16;
+    items.condition = may_run;
+    items.user_data = &is_wanted;
+    const quern_system system = setup_system(schedule, &items);
+    item_count = item_views = 0;
+    for (uint32_t frame = 0; frame < 2; frame++) {
+        is_wanted = frame == 1;
+        for (uint32_t i = 0; i <= 3 * frame; i++)
+            must(quern_world_emit(world, hit, &(Hit){.number = i}, 1));
+        must_run(schedule, NULL);
+    }
+    quern_system_stats stats;
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
+    cr_assert_eq(item_count, 5u);
+    cr_assert_eq(stats.view_count, 1u);
+    cr_assert_eq(stats.entity_count, 5u, "%llu", (unsigned long long)stats.entity_count);
+}
+
 Test(event_frame, items_exclude_terms_and_exclusive_systems)
 {
     schedule = setup_schedule(world);

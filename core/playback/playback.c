@@ -313,9 +313,9 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern_result result = quern__commands_gather(&playback->gathered, playback->storage, recorders, false);
     for (uint32_t i = 0; i < recorders.count && !has_values; i++)
         has_values = quern__accumulator_is_used(recorders.items[i]);
-    quern__command_listener *listener = playback->storage->command_listener;
-    if (QUERN__UNLIKELY(listener != NULL) && result == QUERN_OK)
-        listener->list(listener, &playback->gathered, 0);
+    /* what could not be gathered is not listed, and its list does not end */
+    quern__command_listener *listener = result == QUERN_OK ? playback->storage->command_listener : NULL;
+    if (QUERN__UNLIKELY(listener != NULL)) listener->list(listener, &playback->gathered, 0);
     if (result == QUERN_OK && QUERN__MAY(playback->gathered.traits, SPAWNS))
         result = quern__clones_begin(&playback->resolved, &playback->gathered, playback->storage);
     if (result == QUERN_OK)

@@ -10,6 +10,7 @@
 #include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct Like {
@@ -409,6 +410,30 @@ Test(command_log, sync_points_beyond_the_maximum_are_counted)
     cr_assert_eq(stats_of_log().sync_count, QUERN_MAX_LOGGED_SYNCS);
     cr_assert_eq(stats_of_log().left_out_sync_count, 300u - QUERN_MAX_LOGGED_SYNCS);
     cr_assert_eq(stats_of_log().left_out_count, 300u - QUERN_MAX_LOGGED_SYNCS);
+}
+
+/* The last of many callbacks: nothing can be gathered. */
+static void create_and_fail(quern_context *context)
+{
+    create_one(context);
+    failing_allocator_fail_at(memory, 1);
+}
+
+Test(command_log, sync_points_that_cannot_gather_are_not_counted)
+{
+    enum { STREAMS = 200 }; /* more than the list of an earlier sync point has room for */
+    must(quern_schedule_set_fixed_step(schedule, 0, 1.0 / 512, 300));
+    make_system(schedule, "often", NULL, .begin = create_one);
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "more %u", i);
+        make_system(schedule, name, NULL, .phase = 1,
+                    .begin = i + 1 < STREAMS ? create_one : create_and_fail);
+    }
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 1.0), QUERN_ERROR_OUT_OF_MEMORY);
+    cr_assert_eq(quern_schedule_kept_command_count(schedule), (uint64_t)STREAMS);
+    cr_assert_eq(stats_of_log().sync_count, QUERN_MAX_LOGGED_SYNCS);
+    cr_assert_eq(stats_of_log().left_out_sync_count, 300u - QUERN_MAX_LOGGED_SYNCS);
 }
 
 /* ---------------------------------------------------------------------------------------- lifetimes */

@@ -201,6 +201,25 @@ static bool note_all_unmatched(quern__accumulating *it)
     return quern__map_reserve(&it->unmatched, &storage->allocator, it->unmatched.count + created_count);
 }
 
+/* Marks the items of entities that are dead now, or removes the marks of all items. */
+static void mark_dead(const quern__accumulating *it, bool marks)
+{
+    item_batch batch;
+    const quern__entities *entities = &it->storage->entities;
+    const uint32_t world_tag = it->storage->components.first_bits >> 24, tag = tag_of_dead(it->storage);
+    cursor at = cursor_first(&it->gathered);
+    for (cursor_fill(&at, 0, 1, &batch); batch.count > 0; cursor_fill(&at, 0, 1, &batch)) {
+        fetch_records(entities, &batch);
+        for (uint32_t i = 0; i < batch.count; i++) {
+            quern_entity *entity = &batch.items[i]->entity;
+            if (!marks && quern_entity_world_tag(*entity) == tag) *entity = with_tag(*entity, world_tag);
+            if (marks && !quern_entity_is_provisional(*entity) &&
+                !is_found(batch.records[i], batch.items[i]))
+                *entity = with_tag(*entity, tag);
+        }
+    }
+}
+
 quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
                                          const quern__gathered *commands, quern__drops *drops)
 {
@@ -221,22 +240,14 @@ quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorde
         (has_commands && it->storage->reactions->count > 0 && !note_all_unmatched(it)))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");
     it->destroys = QUERN__MAY(commands->traits, DESTROYS);
-    if (it->destroys) {
-        /* Items of entities that are dead now are marked: their drops are reported as DEAD, not DESTROYED. */
-        item_batch dead;
-        const quern__entities *entities = &it->storage->entities;
-        const uint32_t tag = tag_of_dead(it->storage);
-        cursor at = cursor_first(&it->gathered);
-        for (cursor_fill(&at, 0, 1, &dead); dead.count > 0; cursor_fill(&at, 0, 1, &dead)) {
-            fetch_records(entities, &dead);
-            for (uint32_t i = 0; i < dead.count; i++) {
-                quern_entity *entity = &dead.items[i]->entity;
-                if (!quern_entity_is_provisional(*entity) && !is_found(dead.records[i], dead.items[i]))
-                    *entity = with_tag(*entity, tag);
-            }
-        }
-    }
+    /* Items of entities that are dead now are marked: their drops are reported as DEAD, not DESTROYED. */
+    if (it->destroys) mark_dead(it, true);
     return QUERN_OK;
+}
+
+void quern__accumulating_undo(const quern__accumulating *it)
+{
+    if (it->destroys) mark_dead(it, false);
 }
 
 /* --------------------------------------------------------------------------------- provisional handles */

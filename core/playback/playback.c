@@ -263,7 +263,10 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
     quern_result result = quern__accumulating_prepare(it, recorders, gathered, &playback->drops);
     playback->resolved.further_drop_count = it->max_drops;
-    if (result == QUERN_OK) result = apply_commands(playback, executor);
+    if (result == QUERN_OK) {
+        result = apply_commands(playback, executor);
+        if (result != QUERN_OK) quern__accumulating_undo(it);
+    }
     playback->resolved.further_drop_count = 0;
     if (result != QUERN_OK) return result;
     quern__executor_begin_stage(executor, QUERN__STAGE_APPLY);

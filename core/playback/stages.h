@@ -1100,6 +1100,9 @@ void quern__accumulating_destroy(quern__accumulating *it);
 quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
                                          const quern__gathered *commands, quern__drops *drops);
 
+/* Undoes a successful prepare if the commands could not be applied: removes the marks. */
+void quern__accumulating_undo(const quern__accumulating *it);
+
 /* Combines all values. Cannot fail. commands: the streams of commands that have been applied, or NULL. created:
  * the handles of their creates, in order. Adds dropped items to drops; entries from first_drop on belong
  * to this sync point. executor NULL: runs on the calling thread. */

@@ -436,6 +436,41 @@ Test(command_log, sync_points_that_cannot_gather_are_not_counted)
     cr_assert_eq(stats_of_log().left_out_sync_count, 300u - QUERN_MAX_LOGGED_SYNCS);
 }
 
+static void destroy_and_accumulate(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    failing_allocator_pause(memory, true);
+    must(quern_commands_destroy(commands, a));
+    must(quern_commands_accumulate(commands, b, number, &(uint64_t){1}, QUERN_SUM));
+    failing_allocator_pause(memory, false);
+}
+
+/* A failed sync point marks accumulated values on dead entities for itself alone. */
+Test(command_log, kept_values_have_the_entity_that_was_recorded)
+{
+    enum { ALLOCATIONS = 80 }; /* more than the frame makes */
+    uint32_t kept_count = 0;
+    for (uint64_t n = 1; n <= ALLOCATIONS; n++) {
+        if (n > 1) {
+            close_scene();
+            open_scene();
+        }
+        a = setup_entity_with(world, &number, 1);
+        b = setup_entity_with(world, &number, 1);
+        must(quern_entity_destroy(world, b));
+        const quern_system ends = make_system(schedule, "ends", NULL, .begin = destroy_and_accumulate);
+        (void)runs_out_of_memory(memory, n, quern_schedule_run(schedule, NULL, 0));
+        if (quern_schedule_kept_command_count(schedule) == 0) continue;
+        kept_count++;
+        must(quern_schedule_set_system_enabled(schedule, ends, false));
+        must_run(schedule, NULL);
+        cr_assert_eq(stats_of_log().count, 2u);
+        cr_assert_eq(command_at(1).entity.bits, b.bits, "allocation %llu", (unsigned long long)n);
+        cr_assert_eq(command_at(1).reason, QUERN_DROP_DEAD);
+    }
+    cr_assert_gt(kept_count, 0u);
+}
+
 /* ---------------------------------------------------------------------------------------- lifetimes */
 
 Test(command_log, a_log_and_its_schedule_may_end_in_any_order)

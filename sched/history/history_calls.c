@@ -183,6 +183,10 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
     if (history == NULL) return quern__fail_null(function, "history");
     const bool enters_pool = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
     quern_result result = quern__world_check_unlocked(history->core.world, function);
+    /* an exclusive system of a running frame has commands, events and rows that belong to no saved state */
+    for (const quern_schedule *schedule = history->core.world->first_schedule;
+         schedule != NULL && result == QUERN_OK; schedule = schedule->next_schedule)
+        result = quern__schedule_check_idle(schedule, function);
     if (result == QUERN_OK && enters_pool) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     quern__executor executor;

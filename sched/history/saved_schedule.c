@@ -40,6 +40,9 @@ quern_result quern__schedules_check(const quern_world *world, quern_schedule *co
             result = quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "schedule %u of the list belongs to another world: list schedules of this world", i);
+        else if (schedules[i]->is_running)
+            result = quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                                 "schedule %u of the list is running a frame: call this between frames", i);
         for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
             if (schedules[k] == schedules[i])
                 result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

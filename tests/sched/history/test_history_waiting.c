@@ -269,3 +269,53 @@ Test(history_waiting, a_frame_that_failed_at_any_allocation_is_restored)
     cr_assert(failed_count > 10 && unpublished_count > 3, "%u, %u", failed_count, unpublished_count);
     failing_allocator_close(memory);
 }
+
+/* --------------------------------------------------------------------------------- in exclusive systems */
+
+static quern_history *history_of_others;
+static uint32_t refused_count;
+
+/* Emits before and after the calls that are refused, with emitters of two types. */
+static void save_and_restore(quern_context *context)
+{
+    quern_world *world = quern_context_world(context);
+    quern_byte_buffer bytes = {.allocator = quern_allocator_default()};
+    const quern_save_def with_schedule = {.schedules = {it.schedule}};
+    cr_assert(quern_context_emit(context, it.note, &(number){1}, 1));
+    const quern_result results[] = {
+        quern_history_save(history_of_others, 2, NULL),
+        quern_history_restore(history_of_others, 1, NULL),
+        quern_world_save(world, quern_sink_bytes(&bytes), &with_schedule),
+    };
+    for (uint32_t i = 0; i < COUNT_OF(results); i++)
+        refused_count += results[i] == QUERN_ERROR_WORLD_LOCKED;
+    quern_byte_buffer_release(&bytes);
+    cr_assert(quern_context_emit(context, it.note, &(number){2}, 1));
+}
+
+/* A frame that runs has commands, events and rows that no saved state has, also if the history lacks its schedule. */
+Test(history_waiting, exclusive_systems_save_and_restore_nothing, .timeout = 60)
+{
+    quern_world *world = setup_world();
+    it = (waiting){.world = world, .schedule = setup_schedule(world)};
+    quern_schedule *other = setup_schedule(world);
+    must(quern_event_register(
+        world, &(quern_event_def){.name = "note", .size_bytes = 8, .alignment_bytes = 8}, &it.note));
+    make_system(it.schedule, "exclusive", NULL, .begin = save_and_restore, .flags = QUERN_SYSTEM_EXCLUSIVE,
+                .emits = {it.note});
+    for (uint32_t i = 0; i < 2; i++) {
+        const quern_history_def def = {.schedules = {i == 0 ? it.schedule : other}};
+        must(quern_history_create(world, &def, &history_of_others));
+        must(quern_history_save(history_of_others, 1, NULL));
+        refused_count = 0;
+        must_run(it.schedule, NULL);
+        cr_assert_eq(refused_count, 3u);
+        cr_assert_eq(stats_of_frame(it.schedule).event_count, 2u);
+        must(quern_history_restore(history_of_others, 1, NULL));
+        quern_history_destroy(history_of_others);
+    }
+    assert_valid(world);
+    quern_schedule_destroy(other);
+    quern_schedule_destroy(it.schedule);
+    quern_world_destroy(world);
+}

@@ -908,7 +908,9 @@ void quern_event_reader_destroy(quern_event_reader *reader)
 bool quern_event_next(quern_event_iterator *iterator)
 {
     const quern__channel *channel = iterator->channel;
-    if (iterator->number >= iterator->end || iterator->number < channel->first_number) {
+    /* code may have kept the iterator beyond its callback, and a restored frame has lower numbers */
+    if (iterator->number >= iterator->end || iterator->number < channel->first_number ||
+        iterator->number >= quern__channel_end(channel)) {
         iterator->block = (quern_event_block){.values = NULL};
         return false;
     }

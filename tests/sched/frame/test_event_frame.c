@@ -4,6 +4,8 @@
 
 #include "tests/sched/frame/event_scene.h"
 
+#include <quern/history.h>
+
 #include <stdatomic.h>
 
 /* Events of systems: which systems may emit and read, when events become readable, and what happens to
@@ -392,6 +394,21 @@ Test(event_frame, kept_iterator_ends_when_its_events_are_freed)
     must_run(schedule, NULL);
     cr_assert_not(quern_event_next(&kept_iterator));
     cr_assert_null(kept_iterator.block.values);
+}
+
+Test(event_frame, kept_iterator_ends_when_a_frame_without_its_events_is_restored)
+{
+    schedule = setup_schedule(world);
+    quern_history *history;
+    make_system(schedule, "reader", NULL, .begin = keep_iterator, .reads_events = {hit});
+    must(quern_history_create(world, &(quern_history_def){.schedules = {schedule}}, &history));
+    must(quern_history_save(history, 0, NULL));
+    must(quern_world_emit(world, hit, &(Hit){.number = 1}, 1));
+    must_run(schedule, NULL);
+    must(quern_history_restore(history, 0, NULL));
+    cr_assert_not(quern_event_next(&kept_iterator));
+    cr_assert_null(kept_iterator.block.values);
+    quern_history_destroy(history);
 }
 
 /* A reader of plain code, used in an exclusive system that emits. */

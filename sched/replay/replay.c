@@ -346,6 +346,7 @@ quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jo
     QUERN__NEED(recorder);
     quern_schedule *schedule = recorder->schedule;
     quern_result result = quern__world_check_unlocked(recorder->inputs.world, __func__);
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, __func__);
     if (result == QUERN_OK)
         result = quern__in_call(
             quern__redefine_check_since(recorder->inputs.world, recorder->layout_count, "the recorder"),
@@ -365,7 +366,9 @@ quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jo
 quern_result quern_replay_finish(quern_replay_recorder *recorder)
 {
     if (recorder == NULL) return QUERN_OK;
-    if (quern__world_check_unlocked(recorder->inputs.world, __func__) != QUERN_OK)
+    /* an exclusive system may call this in a frame that the recorder records */
+    if (quern__world_check_unlocked(recorder->inputs.world, __func__) != QUERN_OK ||
+        quern__schedule_check_idle(recorder->schedule, __func__) != QUERN_OK)
         return QUERN_ERROR_WORLD_LOCKED;
     const quern_allocator *allocator = recorder->payload.allocator;
     begin(recorder);

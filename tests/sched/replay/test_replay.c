@@ -635,6 +635,45 @@ Test(replay, misuse_is_refused)
     replay_scene_close(&it);
 }
 
+static quern_replay_recorder *busy; /* records the frame that runs */
+
+static void record_inside(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+    if (busy == NULL) return;
+    cr_assert_eq(quern_replay_record(busy, NULL, 99), QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_eq(quern_replay_finish(busy), QUERN_ERROR_WORLD_LOCKED);
+}
+
+static void open_with_exclusive(scene *it)
+{
+    replay_scene_open(it, NULL);
+    must(quern_schedule_add_system(
+        it->schedule,
+        &(quern_system_def){.name = "inside", .run = record_inside, .flags = QUERN_SYSTEM_EXCLUSIVE},
+        NULL));
+}
+
+Test(replay, an_exclusive_system_of_a_recorded_frame_ends_no_recording)
+{
+    scene it;
+    quern_byte_buffer memory = {0};
+    quern_replay_report report;
+    open_with_exclusive(&it);
+    must(quern_replay_recorder_create(it.schedule, quern_sink_bytes(&memory), NULL, &busy));
+    for (uint32_t i = 0; i < 2; i++)
+        must(quern_replay_record(busy, NULL, 1));
+    must(quern_replay_finish(busy));
+    busy = NULL;
+    replay_scene_close(&it);
+    open_with_exclusive(&it);
+    must(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report));
+    cr_assert_eq(report.frame_count, 2);
+    replay_scene_close(&it);
+    quern_byte_buffer_release(&memory);
+}
+
 /* --------------------------------------------------------------------------------- another schema */
 
 static void refuse_schema(const quern_byte_buffer *memory, const scene_change *change,

@@ -30,7 +30,8 @@ typedef struct saved_recorder {
     uint8_t is_accumulator; /* the accumulator of that recorder */
     /* The program holds the recorder (quern_world_commands) and may record more after a restore. */
     uint8_t is_held;
-    uint64_t is_open; /* the last stream is still open for recording */
+    uint64_t is_open;     /* the last stream is still open for recording */
+    quern__origin origin; /* of the next stream, if the recorder is held */
 } saved_recorder;
 
 /* A stream as saved in the page. Its command batches follow. */
@@ -159,6 +160,7 @@ static void write_recorder(const quern_commands *commands, saved_recorder saved,
     saved.failed = (uint16_t)commands->failed;
     saved.is_held = commands->callback_thread != NULL;
     saved.is_open = commands->open != NULL;
+    saved.origin = commands->origin;
     quern__write(writer, &saved, sizeof saved);
     for (uint32_t i = 0; i < commands->streams.count; i++) {
         const quern__stream *stream = &commands->streams.items[i];
@@ -316,6 +318,7 @@ static quern_result rebuild_recorder(commands_reader *reader, struct quern__rebu
         commands->open->structure_version = UINT64_MAX;
     }
     if (saved.is_open == 0) quern__commands_close(commands);
+    commands->origin = saved.origin;
     commands->callback_thread = saved.is_held != 0 ? quern__this_thread() : NULL;
     commands->failed = (quern_result)saved.failed;
     return QUERN_OK;
@@ -370,11 +373,12 @@ static void restore_commands(quern__history *history)
     }
     for (uint32_t i = 0; i < history->rebuilt_count; i++) {
         /* Swaps the streams of two recorders and the memory of these streams. The operations, the
-         * accumulator, the prefab lists and the links of `target` stay in `target`. */
+         * accumulator, the prefab lists, the links and the functions of `target` stay in `target`. */
         quern_commands *target = history->rebuilt[i].target;
         quern_commands *made = &history->rebuilt[i].commands;
         const quern_commands old = *target;
         *target = *made;
+        target->playback_calls = old.playback_calls;
         target->operations = old.operations;
         target->accumulator = old.accumulator;
         target->next_recorder = old.next_recorder;

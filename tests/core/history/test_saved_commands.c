@@ -552,6 +552,46 @@ Test(saved_commands, without_memory_commands_are_unchanged)
     failing_allocator_close(allocator);
 }
 
+/* A recorder that the program holds may have no open stream: after a failed flush, or if its first command found no memory. */
+static void try_held(bool has_stream)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_allocator interface = failing_allocator_interface(allocator);
+    const amount ten = {10}, three = {3};
+    quern_entity first = {0}, second = {0};
+    many_open_world(&(quern_world_def){.allocator = interface});
+    many_open_history(NULL);
+    quern_commands *commands = quern_world_commands(many_it.world);
+    if (has_stream) {
+        must(quern_commands_create(commands, &first));
+        must(quern_commands_set(commands, first, many_it.amount, &ten));
+    }
+    failing_allocator_fail_from(allocator, 1);
+    cr_assert_eq(has_stream ? quern_world_flush(many_it.world) : quern_commands_create(commands, &first),
+                 QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(allocator);
+    cr_assert(quern_world_commands(many_it.world) == commands);
+    must(quern_history_save(many_it.history, 0, NULL));
+    must(quern_history_restore(many_it.history, 0, NULL));
+    commands = quern_world_commands(many_it.world);
+    must(quern_commands_create(commands, &second));
+    cr_assert(!quern_entity_is_null(second) && !quern_entity_equal(first, second));
+    must(quern_commands_set(commands, second, many_it.amount, &three));
+    must(quern_commands_accumulate(commands, second, many_it.amount, &three, QUERN_SUM));
+    cr_assert_eq(quern_world_flush(many_it.world), has_stream ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY);
+    cr_assert_eq(many_list_all(), has_stream ? 2 : 1);
+    const amount *last = quern_entity_get(many_it.world, many_entities[has_stream ? 1 : 0], many_it.amount);
+    cr_assert_eq(last->value, 6);
+    many_close_world();
+    failing_allocator_close(allocator);
+}
+
+Test(saved_commands, a_held_recorder_goes_on_under_its_own_serial)
+{
+    try_held(true);
+    try_held(false);
+}
+
 /* ------------------------------------------------------------------------------------------- reactions */
 
 /* Changes between frames that are pending for reactions are part of a frame. */

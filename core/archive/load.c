@@ -367,14 +367,15 @@ static quern_result reserve_links(const loading *load, quern__archived_links *li
     return QUERN_OK;
 }
 
-static quern_result reserve_names(const loading *load, const quern__names *from)
+static quern_result reserve_names(const loading *load)
 {
     const quern__image *image = load->image;
     quern__names *names = load->storage->names;
-    bool has_room =
-        from->count == 0 || quern__names_reserve_count(names, &load->storage->allocator, from->count);
-    for (uint32_t slot = 0; has_room && slot < image->head.slot_count && from->count > 0; slot++)
-        if (quern__names_number(from, slot) != QUERN__NAME_NONE)
+    const uint32_t count = image->names.count + image->outside_names.count;
+    bool has_room = count == 0 || quern__names_reserve_count(names, &load->storage->allocator, count);
+    for (uint32_t slot = 0; has_room && slot < image->head.slot_count && count > 0; slot++)
+        if (quern__names_number(&image->names, slot) != QUERN__NAME_NONE ||
+            quern__names_number(&image->outside_names, slot) != QUERN__NAME_NONE)
             has_room = quern__names_reserve_page(names, &load->storage->allocator,
                                                  quern_entity_index(load->handles[slot]));
     if (has_room) return QUERN_OK;
@@ -413,8 +414,7 @@ static quern_result reserve(loading *load)
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
         if (image->types.items[i]->links != NULL)
             result = reserve_links(load, image->types.items[i]->links);
-    if (result == QUERN_OK) result = reserve_names(load, &image->names);
-    if (result == QUERN_OK) result = reserve_names(load, &image->outside_names);
+    if (result == QUERN_OK) result = reserve_names(load);
     return result == QUERN_OK ? reserve_run(load) : result;
 }
 

@@ -234,6 +234,26 @@ Test(archive_outside, names_are_unique_below_outside_parents)
     assert_valid(to.world);
 }
 
+Test(archive_outside, names_below_outside_parents_and_others_find_room_together)
+{
+    uint32_t list[UNITS], count = 0;
+    char name[16];
+    for (uint32_t i = 2; i < UNITS; i++) {
+        if (i % 2 == 0) must(quern_entity_relate(from.world, units[i], from.parent, units[1]));
+        snprintf(name, sizeof name, "unit %u", i);
+        must(quern_entity_set_name(from.world, units[i], name));
+        list[count++] = i;
+    }
+    save(list, count);
+    quern_entity loaded[UNITS];
+    must(load(loaded, NULL, false));
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "unit %u", list[i]);
+        cr_assert_str_eq(quern_entity_name(to.world, loaded[i]), name);
+    }
+    assert_valid(to.world);
+}
+
 /* ------------------------------------------------------------------------------------- the program */
 
 static random_source source;

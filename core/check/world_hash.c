@@ -79,9 +79,10 @@ uint64_t quern__hash_entity_names(const quern__storage *storage, uint64_t hash)
     return hash;
 }
 
-static uint64_t hash_resources(const quern__resources *resources, uint64_t hash, uint32_t first_handle_high)
+static uint64_t hash_resources(const quern__resources *resources, uint32_t count, uint64_t hash,
+                               uint32_t first_handle_high)
 {
-    for (uint32_t i = 0; i < resources->list.count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const quern__resource *resource = &resources->list.items[i];
         if (resource->type.field_count > 0)
             hash = quern__type_hash(&resource->type, hash, resource->value, first_handle_high);
@@ -120,10 +121,8 @@ uint64_t quern__hash_edges(const quern__edges *edges, uint64_t name, uint64_t ha
     return hash;
 }
 
-uint64_t quern_world_hash(const quern_world *world)
+uint64_t quern__hash_world(const quern_world *world, uint32_t resource_count)
 {
-    QUERN__NEED_OR(world, 0);
-    if (quern__world_check_unlocked(world, __func__) != QUERN_OK) return 0;
     const quern__storage *storage = &world->storage;
     const uint32_t first_handle_high = storage->entities.first_handle_high;
     uint64_t hash = quern__hash_slots(&storage->entities, 0);
@@ -147,7 +146,14 @@ uint64_t quern_world_hash(const quern_world *world)
         hash = quern__hash_edges(&relation->edges, name, hash);
     }
     hash = quern__hash_entity_names(storage, hash);
-    return hash_resources(&world->resources, hash, first_handle_high);
+    return hash_resources(&world->resources, resource_count, hash, first_handle_high);
+}
+
+uint64_t quern_world_hash(const quern_world *world)
+{
+    QUERN__NEED_OR(world, 0);
+    if (quern__world_check_unlocked(world, __func__) != QUERN_OK) return 0;
+    return quern__hash_world(world, world->resources.list.count);
 }
 
 /* --------------------------------------------------------------------------------------- hash by id */

@@ -3,11 +3,14 @@
 #ifndef QUERN_CORE_CHECK_WORLD_HASH_H
 #define QUERN_CORE_CHECK_WORLD_HASH_H
 
-/* Parts of quern_world_hash, which replays use to find the part in which two worlds differ. Each adds to a given
+/* The parts of quern_world_hash, which replays use to find the part in which two worlds differ. Each part adds to a given
  * hash and returns the result. */
 
 #include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
+
+/* Returns quern_world_hash of the world, of which only the first resource_count resources count. */
+uint64_t quern__hash_world(const quern_world *world, uint32_t resource_count);
 
 /* Adds the relative generation of each slot, whether it is alive, and the order in which free slots are reused. */
 uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash);

@@ -129,7 +129,8 @@ typedef struct quern_replay_report {
     bool is_before_first;
     uint64_t frame;         /**< Frame with the difference; 0 is the first of the recording. */
     uint64_t expected_hash; /**< quern_world_hash after that frame, in the recording. */
-    uint64_t actual_hash;   /**< quern_world_hash after that frame, in this run. */
+    /** quern_world_hash after that frame, in this run, without resources that the recording does not have. */
+    uint64_t actual_hash;
     /** Names of the archetype's components, separated by commas and truncated to the size; "" if no
      * archetype is known. */
     char archetype[QUERN_REPLAY_COMPONENT_BYTES];

@@ -4,6 +4,7 @@
 #include "sched/replay/replay_internal.h"
 
 #include "core/base/containers.h"
+#include "core/check/world_hash.h"
 #include "core/storage/type_internal.h"
 #include "sched/frame/schedule_internal.h"
 
@@ -453,25 +454,26 @@ static quern_result begin_replay(replay *run)
 
 /* --------------------------------------------------------------------------------------- comparing */
 
-/* Compares the world with an expected state. listed: the types known before the expected state. */
-static quern_result compare(replay *run, const quern__state *expected, quern__type_counts listed,
-                            quern_result result)
+/* Compares the world with an expected state. The world may have more types than the recording has listed so far: relations
+ * and resources of these are left out, and entities of other archetypes are a difference. */
+static quern_result compare(replay *run, const quern__state *expected, quern_result result)
 {
+    quern__type_counts known = quern__types_of_world(run->world);
     quern_replay_report *report = run->report;
     quern__state actual;
     report->frame = expected->frame;
     report->expected_hash = expected->hash;
-    report->actual_hash = quern_world_hash(run->world);
+    report->actual_hash = quern__hash_world(run->world, run->listed.resource_count);
     if (expected->hash == report->actual_hash && expected->result == (uint32_t)result) return QUERN_OK;
     const quern__state head = {
         .frame = expected->frame, .result = (uint32_t)result, .flags = expected->flags};
-    quern__state_write(run->world, &head, listed, run->listed, &run->actual);
+    quern__state_write(run->world, &head, run->listed, run->listed, &run->actual);
     if (run->actual.has_failed)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "frame %llu differs from the recording, and there is no memory to find the "
                            "difference: free memory and run the replay again",
                            (unsigned long long)expected->frame);
-    quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &listed, &actual);
+    quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &known, &actual);
     if (read != QUERN_OK) return read;
     quern__replay_compare(run->world, expected, &actual, report);
     return quern__fail(QUERN_ERROR_DIVERGED, "%s", report->text);
@@ -480,8 +482,7 @@ static quern_result compare(replay *run, const quern__state *expected, quern__ty
 static quern_result compare_start(replay *run)
 {
     run->report->is_before_first = true;
-    quern_result result =
-        compare(run, &run->start_state, (quern__type_counts){.component_count = 0}, QUERN_OK);
+    quern_result result = compare(run, &run->start_state, QUERN_OK);
     run->report->is_before_first = result != QUERN_OK;
     return result;
 }
@@ -490,12 +491,11 @@ static quern_result compare_start(replay *run)
 static quern_result compare_frame(replay *run, quern_result frame_result)
 {
     quern__state expected;
-    const quern__type_counts listed = run->listed;
     quern_result result =
         quern__state_read(run->world, &run->next, run->block_count - 1, &run->listed, &expected);
     if (result != QUERN_OK) return result;
     if (expected.frame != run->report->frame_count) return fail_invalid(run, "it belongs to another frame");
-    return compare(run, &expected, listed, frame_result);
+    return compare(run, &expected, frame_result);
 }
 
 /* ----------------------------------------------------------------------------------------- running */

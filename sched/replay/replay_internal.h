@@ -128,8 +128,8 @@ typedef struct quern__state {
     quern__byte_reader archetypes;     /* verified: all archetypes can be read */
 } quern__state;
 
-/* Writes the state of the world after a frame. head: its frame, result and flags. Lists the types from `listed` to `end`.
- * Lack of memory is recorded in `bytes`. */
+/* Writes the state of the world after a frame. head: its frame, result and flags. Lists the types from `listed` to `end`;
+ * relations and resources from `end` on are left out. Lack of memory is recorded in `bytes`. */
 void quern__state_write(const quern_world *world, const quern__state *head, quern__type_counts listed,
                         quern__type_counts end, quern__byte_writer *bytes);
 

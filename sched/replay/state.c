@@ -279,17 +279,22 @@ void quern__state_write(const quern_world *world, const quern__state *head, quer
     quern__write_u64(bytes, quern__hash_slots(&world->storage.entities, 0));
     quern__write_u64(bytes, quern__hash_entity_names(&world->storage, 0));
     const quern__storage *storage = &world->storage;
-    quern__write_u32(bytes, storage->relations->list.count);
-    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
-        const quern__relation *relation = storage->relations->list.items[i];
-        write_pair(bytes, relation->component_index,
-                   quern__hash_edges(&relation->edges, 0, quern__hash_links(&relation->links, 0, 0)));
-    }
-    const uint32_t first_handle_high = world->storage.entities.first_handle_high;
-    const size_t count_at = bytes->count;
+    size_t count_at = bytes->count;
     uint32_t count = 0;
     quern__write_u32(bytes, 0);
-    for (uint32_t i = 0; i < world->resources.list.count; i++) {
+    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
+        const quern__relation *relation = storage->relations->list.items[i];
+        if (relation->component_index >= end.component_count) continue;
+        write_pair(bytes, relation->component_index,
+                   quern__hash_edges(&relation->edges, 0, quern__hash_links(&relation->links, 0, 0)));
+        count++;
+    }
+    quern__write_back(bytes, count_at, &count, sizeof count);
+    const uint32_t first_handle_high = world->storage.entities.first_handle_high;
+    count_at = bytes->count;
+    count = 0;
+    quern__write_u32(bytes, 0);
+    for (uint32_t i = 0; i < end.resource_count; i++) {
         const quern__resource *resource = &world->resources.list.items[i];
         if (resource->type.field_count == 0) continue; /* excluded like in quern_world_hash */
         write_pair(bytes, i, quern__type_hash(&resource->type, 0, resource->value, first_handle_high));

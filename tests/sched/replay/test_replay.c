@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+/* A resource that no recording has. */
+typedef struct more_input {
+    int64_t points;
+} more_input;
+
 enum { FRAMES = 12 };
 
 static const uint32_t thread_counts[] = {0, 1, 2, 3, 8}; /* 0: without a pool */
@@ -453,6 +458,32 @@ Test(replay, a_different_start_diverges_before_the_first_frame)
               report.text);
     replay_scene_close(&it);
     quern_byte_buffer_release(&memory);
+}
+
+Test(replay, types_that_the_recording_lacks_are_no_difference)
+{
+    for (uint32_t is_astray = 0; is_astray < 2; is_astray++) {
+        scene it;
+        quern_byte_buffer memory = {0};
+        quern_replay_report report;
+        const uint64_t hash = record(&memory, QUERN_REPLAY_ENTITIES, 5, 0);
+        replay_scene_open(&it, NULL);
+        quern_resource more;
+        must(QUERN_RESOURCE_REGISTER_FIELDS(it.world, &more, more_input, points));
+        make_relation(it.world, .name = "more likes", .many = true);
+        const quern_component more_component = setup_component(it.world, "more", 4, 4);
+        const quern_replay_run_def def = {.before_frame = is_astray ? spoil_value : NULL, .user_data = &it};
+        const quern_result result = quern_replay_run(it.schedule, NULL, source_of(&memory), &def, &report);
+        cr_assert_eq(result, is_astray ? QUERN_ERROR_DIVERGED : QUERN_OK, "%s", quern_error_message());
+        cr_assert_eq(report.difference, is_astray ? QUERN_REPLAY_VALUE : QUERN_REPLAY_NONE);
+        cr_assert_eq(report.actual_hash == hash, !is_astray);
+        setup_entity_with(it.world, &more_component, 1);
+        cr_assert_eq(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report),
+                     QUERN_ERROR_DIVERGED, "%s", quern_error_message());
+        cr_assert(report.is_before_first);
+        replay_scene_close(&it);
+        quern_byte_buffer_release(&memory);
+    }
 }
 
 /* ------------------------------------------------------------------------------ errors and callbacks */

@@ -169,8 +169,9 @@ typedef struct quern_replay_run_def {
  * last frame of which only the inputs were written. The result is then BAD_ARCHIVE.
  *
  * Errors: DIVERGED (the runs differ); LAYOUT_MISMATCH and UNKNOWN_RESOURCE (the message names the
- * difference) and INVALID_ARGUMENT (inputs with hooks), all before anything is changed; BAD_ARCHIVE;
- * CANCELLED; NULL_ARGUMENT, WORLD_LOCKED, UNAVAILABLE, OUT_OF_MEMORY. Threads: main, between frames. */
+ * difference) and INVALID_ARGUMENT (inputs with hooks), all before anything is changed; INVALID_ARGUMENT also if a
+ * callback has redefined a type with another layout; BAD_ARCHIVE; CANCELLED; NULL_ARGUMENT, WORLD_LOCKED, UNAVAILABLE,
+ * OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_source source,
                                         const quern_replay_run_def *def, quern_replay_report *out_report);
 

@@ -402,6 +402,7 @@ typedef struct replay {
     quern__byte_writer start, frame, next;
     quern__byte_writer actual; /* a state of the replaying world */
     quern__state start_state;
+    uint64_t layout_count; /* that of the world when the replay began */
 } replay;
 
 /* Reads the payload of the next block. */
@@ -519,9 +520,11 @@ static quern_result run_frame(replay *run, double delta_seconds, const char *inp
                               quern_result *out_frame_result)
 {
     const uint64_t frame_index = run->schedule->frame_index, frame = run->report->frame_count;
+    quern_result result = quern__redefine_check_since(run->world, run->layout_count, "the replay");
+    if (result != QUERN_OK) return result;
     inputs_set(&run->inputs, inputs);
     if (run->def->before_frame != NULL) run->def->before_frame(run->def->user_data, frame);
-    quern_result result = frame == 0 ? compare_start(run) : QUERN_OK;
+    if (frame == 0) result = compare_start(run);
     if (result != QUERN_OK) return result;
     *out_frame_result = quern__schedule_run(run->schedule, run->jobs, delta_seconds, "quern_replay_run");
     return run->schedule->frame_index == frame_index ? *out_frame_result : QUERN_OK;
@@ -598,6 +601,7 @@ quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_
                   .jobs = jobs,
                   .def = def != NULL ? def : &defaults,
                   .report = out_report,
+                  .layout_count = schedule->plan.world->layout_count,
                   .start = {.allocator = allocator},
                   .frame = {.allocator = allocator},
                   .next = {.allocator = allocator},

@@ -494,6 +494,37 @@ static bool stop_after_three(void *user_data, uint64_t frame)
     return frame < 2;
 }
 
+/* Redefines an input in the middle of a replay. */
+static bool widen_input(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    const quern_resource_def wide = {
+        .size_bytes = 4096,
+        .alignment_bytes = 8,
+        .fields = {{.name = "push", .type = QUERN_FIELD_F32},
+                   {.name = "spawn_count", .type = QUERN_FIELD_I32, .offset_bytes = 4},
+                   {.name = "victim", .type = QUERN_FIELD_ENTITY, .offset_bytes = 8},
+                   {.name = "asks_too_much", .type = QUERN_FIELD_BOOL, .offset_bytes = 16},
+                   {.name = "rest", .type = QUERN_FIELD_U64, .offset_bytes = 24, .count = 509}}};
+    if (frame == 4) must(quern_resource_redefine(it->world, it->input, &wide, NULL, NULL));
+    return true;
+}
+
+Test(replay, a_replay_ends_when_an_input_gets_another_layout)
+{
+    scene it;
+    quern_byte_buffer memory = {0};
+    quern_replay_report report;
+    record(&memory, QUERN_REPLAY_WHOLE, 0, 0);
+    replay_scene_open(&it, NULL);
+    const quern_replay_run_def def = {.after_frame = widen_input, .user_data = &it};
+    cr_assert_eq(quern_replay_run(it.schedule, NULL, source_of(&memory), &def, &report),
+                 QUERN_ERROR_INVALID_ARGUMENT, "%s", quern_error_message());
+    cr_assert_eq(report.frame_count, 5u);
+    replay_scene_close(&it);
+    quern_byte_buffer_release(&memory);
+}
+
 Test(replay, a_callback_may_end_a_replay)
 {
     scene it;

@@ -138,6 +138,7 @@ static void convert_archetypes(conversion *it)
     for (uint32_t i = 0; i < it->replacements.count; i++) {
         quern__archetype *old = it->replacements.items[i].old, *fresh = it->replacements.items[i].fresh;
         const uint32_t rows = fresh->shape.row_capacity;
+        fresh->identity = old->identity; /* identities ascend in the order of archetypes */
         fresh->empty_since = old->empty_since;
         fresh->asked_count = (uint32_t)((asked_rows(old) + rows - 1) / rows);
         quern__storage_register_archetype(storage, fresh);

@@ -488,7 +488,8 @@ typedef struct quern__archetype {
     /* Determines the layout of chunks: the index at creation, so never below index. A history or an archive may set
      * that of an archetype of another world. */
     uint32_t layout_index;
-    /* Unique among all present and past archetypes of the world; a history may restore it. */
+    /* Unique among all present and past archetypes of the world, except that an archetype with a redefined type keeps it.
+     * Ascends in the order of archetypes. A history may restore it. */
     uint64_t identity;
     uint64_t empty_since; /* first sync point that found it without rows, or 0: see world_life.c */
     struct quern__move_plan *incoming;   /* list of the move plans with this target */

@@ -529,6 +529,11 @@ Test(delta, a_disabled_tag_is_a_change)
     many_close_world();
 }
 
+static void migrate_nothing(void *user_data, void *targets, const void *sources, uint32_t count)
+{
+    memset(targets, 0, (size_t)count * 240);
+}
+
 Test(delta, shared_pages_are_not_compared)
 {
     const amount value = {3}, other = {4};
@@ -566,6 +571,30 @@ Test(delta, shared_pages_are_not_compared)
     cr_assert_leq(stats.compared_count, 3);
     (void)quern_delta_batches(delta, &count);
     cr_assert_eq(count, 3); /* two of them are REMOVED */
+    quern_delta_destroy(delta);
+    many_close_world();
+}
+
+Test(delta, archetypes_behind_a_redefined_one_are_not_compared)
+{
+    const quern_component_def wider = {.size_bytes = 240, .alignment_bytes = 8};
+    const quern_redefine_def how = {.migrate = migrate_nothing};
+    const amount value = {3};
+    quern_delta *delta;
+    quern_delta_stats stats;
+    many_open_world(NULL);
+    const quern_entity redefined = setup_entity_with(many_it.world, &many_it.wide, 1);
+    for (uint32_t i = 0; i < MANY_MOST; i++)
+        many_entities[i] = setup_entity_with(many_it.world, &many_it.amount, 1);
+    many_open_history(NULL);
+    must(quern_component_redefine(many_it.world, many_it.wide, &wider, &how, NULL));
+    must(quern_history_save(many_it.history, 0, NULL));
+    must(quern_entity_set(many_it.world, many_entities[0], many_it.amount, &value));
+    must(quern_entity_mark_changed(many_it.world, redefined, many_it.wide));
+    must(quern_history_save(many_it.history, 1, NULL));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
+    must(quern_delta_get_stats(delta, &stats));
+    cr_assert_eq(stats.compared_count, 2u); /* the columns of both chunks, and no handles */
     quern_delta_destroy(delta);
     many_close_world();
 }

@@ -437,6 +437,9 @@ typedef struct component_diff {
     quern_component component;
     const quern__relation *relation; /* relation that the component belongs to; NULL: none */
     component_values from, to;
+    /* For the values of edges to one target per source, if both snapshots have them and the delta has the targets: the
+     * targets of the rows. An edge to another target is another edge, which begins with its initial value. */
+    component_values from_targets, to_targets;
 } component_diff;
 
 static bool append_component_rows(const component_diff *it, quern_delta_kind kind, uint32_t first,
@@ -456,9 +459,18 @@ static bool append_component_rows(const component_diff *it, quern_delta_kind kin
                                        .old_values = has_old && !is_tag ? it->from.values + offset : NULL});
 }
 
+/* Whether the row has another edge, whose value must be given even if it is the same. */
+static bool has_other_edge(const component_diff *it, uint32_t i)
+{
+    const size_t offset = (size_t)i * sizeof(quern_entity);
+    return it->to_targets.exists && memcmp(it->from_targets.values + offset, it->to_targets.values + offset,
+                                           sizeof(quern_entity)) != 0;
+}
+
 static bool is_changed(const component_diff *it, uint32_t i)
 {
     const size_t offset = (size_t)i * it->type->size_bytes;
+    if (has_other_edge(it, i)) return true;
     if (it->type->field_count == 0 && quern__hooks_exist(&it->type->hooks)) return true;
     return !quern__type_same_value(it->type, it->from.values + offset, it->to.values + offset);
 }
@@ -567,7 +579,7 @@ static bool append_bits(const component_diff *it, quern_delta_kind kind, row_tes
 /* Whether no value of the rows differs: the component is a tag, or both snapshots share the page. */
 static bool has_same_page(const component_diff *it)
 {
-    return it->to.values == it->from.values;
+    return it->to.values == it->from.values && it->to_targets.values == it->from_targets.values;
 }
 
 static bool append_removed(const component_diff *it)
@@ -608,6 +620,18 @@ static const quern_entity *handles_of(const quern__history *history, const saved
     return handles_at(history, at->archetype, at->slot) + at->row;
 }
 
+/* Returns what the rows have of a component. */
+static component_values find_values(const quern__history *history, saved_row at, uint32_t component_index)
+{
+    const quern__components *components = &history->world->storage.components;
+    component_iterator it = {.at = at};
+    uint32_t index;
+    while ((index = next_component(&it)) < component_index)
+        (void)next_values(history, &it, index, components->list.items[index]->type.size_bytes);
+    return next_values(history, &it, component_index,
+                       components->list.items[component_index]->type.size_bytes);
+}
+
 /* Calls append_one for each component that the rows have in either snapshot, in ascending order of
  * indices, except internal components. */
 static bool append_components(quern_delta *delta, const row_range *rows,
@@ -633,6 +657,14 @@ static bool append_components(quern_delta *delta, const row_range *rows,
         const quern__managed *managed = &component->managed;
         if ((component->edge_owner != 0) != delta->lists_edge_values && append_one == append_added)
             continue;
+        it.from_targets = it.to_targets = (component_values){.exists = false};
+        if (component->edge_owner != 0 && it.from.exists && it.to.exists &&
+            components->list.items[component->edge_owner - 1]->type.size_bytes > 0 &&
+            quern__delta_lists(delta->limit->def->components,
+                               quern__component_handle(components, component->edge_owner - 1))) {
+            it.from_targets = find_values(history, rows->from, component->edge_owner - 1);
+            it.to_targets = find_values(history, rows->to, component->edge_owner - 1);
+        }
         if (!(component->is_managed &&
               (managed->relation == NULL || managed->level > 0 || managed->relation->is_many)) &&
             quern__delta_lists(delta->limit->def->components, it.component) && !append_one(&it))

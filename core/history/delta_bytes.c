@@ -492,22 +492,6 @@ static quern_result record_edge_values(delta_applying *it, quern_entity entity, 
     return result;
 }
 
-/* Records that the entity gets a target. The value of an edge may be equal in both states, so that the delta lacks it, even
- * if the target differs. */
-static quern_result record_target(delta_applying *it, quern_entity entity, uint32_t index,
-                                  quern_entity target)
-{
-    quern_commands *commands = &it->applier->recorder;
-    const quern__relation *known = it->storage->components.list.items[index]->managed.relation;
-    const quern_relation relation = {quern__component_handle(&it->storage->components, index).bits};
-    const void *value = NULL;
-    if (known != NULL && quern__relation_has_values(known) && !quern_entity_is_provisional(entity) &&
-        quern__entities_find(&it->storage->entities, entity) != NULL)
-        value = quern__edge_values_of(it->storage, known, quern_entity_index(entity));
-    return value != NULL ? quern_commands_relate_with(commands, entity, relation, target, value)
-                         : quern_commands_relate(commands, entity, relation, target);
-}
-
 /* Records that the entity gets the component with the value in it->value, whose lists are the next bytes. */
 static quern_result record_lists(delta_applying *it, quern_entity entity, const delta_type *of)
 {
@@ -541,8 +525,9 @@ static quern_result record_value(delta_applying *it, quern_entity entity, const 
         quern_entity target;
         memcpy(&target, it->value, sizeof target);
         if (target.bits == 0) return fail_bytes("the target of an entity does not exist");
-        if (quern__relation_of(it->storage, (quern_relation){component_of(it, of).bits}) != NULL)
-            return record_target(it, entity, of->index, target);
+        const quern_relation relation = {component_of(it, of).bits};
+        if (quern__relation_of(it->storage, relation) != NULL)
+            return quern_commands_relate(commands, entity, relation, target);
     }
     if (quern__components_is_edge_value(&it->storage->components, of->index))
         return record_edge_values(it, entity, of);

@@ -158,7 +158,9 @@ typedef enum quern_delta_kind {
     /** The entities have the component only in `to`. For a relation, they may also have another target in
      * `from`, which a REMOVED batch has removed before. */
     QUERN_DELTA_ADDED,
-    QUERN_DELTA_CHANGED, /**< The entities have the component in both, with different values. */
+    /** The entities have the component in both, with different values. The value of an edge also changes with the target:
+     * another edge has a value of its own, even if both are equal. */
+    QUERN_DELTA_CHANGED,
     /** The entities have the component only in `from`. For a relation, they may also have another target
      * in `to`, which an ADDED batch adds later. */
     QUERN_DELTA_REMOVED,
@@ -220,7 +222,7 @@ typedef struct quern_delta_stats {
  *   5. CREATED, by archetype and row of `to`
  *   6. per range of rows by component, by archetype and row of `to`; for one component in this order:
  *      ADDED or CHANGED, ENABLED, DISABLED
- *   7. RELATED, in the order of UNRELATED
+ *   7. RELATED, in the order of UNRELATED; then the values of edges, as in 6
  *   8. NAMED, by index of the entity: names that are set
  *   9. RESOURCE, in the order of registration
  *

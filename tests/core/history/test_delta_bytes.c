@@ -46,7 +46,9 @@ static void open_side(side *it, const quern_allocator *allocator)
                                .can_disable = true);
     must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->aim, aim, power, at));
     it->tag = setup_tag(it->world, "tag");
-    it->owner = make_relation(it->world, .name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES);
+    const quern_component share = setup_component(it->world, "share", 4, 4);
+    it->owner = make_relation(it->world, .name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                              .levels = true, .value = share);
     it->likes = make_relation(it->world, .name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES,
                               .many = true);
     it->parent = quern_world_parent(it->world);
@@ -72,6 +74,7 @@ static void change(quern_entity entity, random_source *random)
 {
     const float place[3] = {(float)random_below(random, 9), 0, 0};
     const aim value = {(uint32_t)random_below(random, 9), some(random)};
+    const uint32_t share = 5;
     char name[16];
     snprintf(name, sizeof name, "n%u", (unsigned)random_below(random, 12));
     switch (random_below(random, 16)) {
@@ -103,7 +106,8 @@ static void change(quern_entity entity, random_source *random)
             must(quern_entity_remove(from.world, entity, from.tag));
         break;
     case 5:
-        (void)quern_entity_relate(from.world, entity, from.owner, some(random));
+        (void)quern_entity_relate_with(from.world, entity, from.owner, some(random),
+                                       value.power > 4 ? &value.power : &share);
         break;
     case 6:
     case 7:
@@ -246,6 +250,31 @@ Test(delta_bytes, frames_can_be_skipped_and_parts_sent_singly, .timeout = 120)
         known = frame;
         cr_assert_eq(hash_to(), hash_from(), "step %u", i);
     }
+}
+
+/* A new edge begins with the default value, so a delta has its value even if the old edge had the same one. */
+Test(delta_bytes, another_edge_has_its_value_in_each_part)
+{
+    quern_entity sources[4], *target = &sources[1], *next = &sources[2], *below = &sources[3];
+    const uint32_t share = 5;
+    for (uint32_t i = 0; i < 4; i++) {
+        create();
+        sources[i] = entities[next_id % MOST];
+    }
+    must(quern_entity_relate_with(from.world, sources[0], from.owner, *target, &share));
+    save_frame();
+    write_delta(frame - 1, frame, NULL);
+    must(apply_bytes());
+    must(quern_entity_relate_with(from.world, sources[0], from.owner, *next, &share));
+    must(quern_entity_relate(from.world, *below, from.owner,
+                             sources[0])); /* the source changes in two steps */
+    save_frame();
+    const uint32_t count = write_delta(frame - 1, frame, NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        write_delta(frame - 1, frame, &(quern_delta_write_def){.first_batch = i, .batch_count = 1});
+        must(apply_bytes());
+    }
+    cr_assert_eq(hash_to(), hash_from());
 }
 
 static size_t read_few(void *user_data, void *target, size_t capacity_bytes)

@@ -10,6 +10,7 @@
 #include "core/query/query_internal.h"
 #include "core/reactions/reaction.h"
 #include "core/record/record.h"
+#include "core/storage/list_values.h"
 
 /* Saves and restores the recorded commands that are not applied yet: those of the world and those of the
  * caller's recorders.
@@ -222,11 +223,16 @@ static quern_result copy_values(void *argument, quern__command_batch *batch)
         if (page == 0) return quern__history_fail_memory("values of waiting commands");
         *it->next++ = page;
         quern__page_entry *entry = &it->history->store.pages.items[page];
-        for (uint32_t k = 0; k < batch->item_count; k++)
-            quern__type_copy(operand->type, entry->memory + (size_t)k * size_bytes,
-                             (char *)quern__batch_item(batch, k) + operand->offset_bytes, 1);
         entry->type = operand->type;
-        entry->value_count = batch->item_count;
+        for (uint32_t k = 0; k < batch->item_count; k++) {
+            char *value = entry->memory + (size_t)k * size_bytes;
+            quern__type_copy(operand->type, value,
+                             (char *)quern__batch_item(batch, k) + operand->offset_bytes, 1);
+            entry->value_count++;
+            /* a sync point replaces provisional handles in lists, and then has no memory for lists of its own */
+            if (!quern__type_own_provisional(operand->type, value))
+                return quern__history_fail_memory("lists in waiting commands");
+        }
     }
     return QUERN_OK;
 }
@@ -290,6 +296,11 @@ static quern_result rebuild_batch(commands_reader *reader, quern_commands *comma
                 quern__page_memory(&reader->history->store, *values++) + (size_t)k * operand->size_bytes;
             quern__type_copy(operand->type, item + operand->offset_bytes, value, 1);
         }
+        for (uint32_t i = 0; i < operation->operand_count; i++)
+            if (is_owned(&operation->operands[i]) &&
+                !quern__type_own_provisional(operation->operands[i].type,
+                                             item + operation->operands[i].offset_bytes))
+                return quern__history_fail_memory("lists in waiting commands");
     }
     for (uint32_t i = 0; i < operation->operand_count; i++)
         reader->next_values += is_owned(&operation->operands[i]);

@@ -7,6 +7,7 @@
 #include "core/base/containers.h"
 #include "core/base/handle.h"
 #include "core/record/record.h"
+#include "core/storage/list_values.h"
 #include "core/world/world_internal.h"
 
 /* ------------------------------------------------------------------------------------------ numbers */
@@ -341,13 +342,6 @@ static quern_result find_accumulation(quern_commands *commands, quern_component 
 
 /* ---------------------------------------------------------------------------------------- recording */
 
-static inline void append_value(quern_commands *recorder, const quern__accumulation *accumulation,
-                                char *space, quern_entity entity, const void *value)
-{
-    quern__item_append(recorder, accumulation->operation, space)->entity = entity;
-    quern__item_write_value(accumulation->operation, space, 0, value);
-}
-
 /* Whether the handle belongs to this world; the entity may be dead. Liveness is not checked here, since reading
  * the entity's record would often miss the cache. */
 static inline bool has_world_tag(const quern_commands *commands, quern_entity entity)
@@ -389,7 +383,14 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
     if (result == QUERN_OK) result = get_space(commands, &space);
     if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     quern_commands *recorder = &commands->accumulator->recorder;
-    append_value(recorder, commands->accumulator->last, space, entity, value);
+    const quern__operation *operation = commands->accumulator->last->operation;
+    const quern__operand *operand = &operation->operands[0];
+    quern__item_write_value(operation, space, 0, value);
+    if (QUERN__UNLIKELY(!quern__type_own_provisional(operand->type, space + operand->offset_bytes))) {
+        quern__type_destroy(operand->type, space + operand->offset_bytes, 1);
+        return quern__commands_fail(commands, quern__commands_fail_memory(commands), function);
+    }
+    quern__item_append(recorder, operation, space)->entity = entity;
     recorder->open->create_count += quern_entity_is_provisional(entity);
     return QUERN_OK;
 }
@@ -409,7 +410,8 @@ static QUERN__NO_INLINE quern_result accumulate_like_last(quern_commands *comman
         return accumulate_checked(commands, entity, component, value, combine);
     char *space = quern__item_space_find(&accumulator->recorder, last->operation);
     if (space == NULL) return accumulate_checked(commands, entity, component, value, combine);
-    append_value(&accumulator->recorder, last, space, entity, value);
+    quern__item_append(&accumulator->recorder, last->operation, space)->entity = entity;
+    quern__item_write_value(last->operation, space, 0, value);
     return QUERN_OK;
 }
 

@@ -327,6 +327,60 @@ Test(list_world, replacing_provisional_handles_in_overrides_needs_no_memory)
     quern_query_destroy(query);
 }
 
+/* A frame and its waiting commands share no list with provisional handles: a flush after the save, or after a restore,
+ * replaces them without memory, and the frame keeps its own. */
+Test(list_world, replacing_provisional_handles_of_a_saved_frame_needs_no_memory)
+{
+    bag it = {0};
+    quern_history *history;
+    const quern_entity target = entity_with(NULL);
+    must(quern_history_create(world, NULL, &history));
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, target, made));
+    must(quern_commands_set(commands, target, bag_id, &it));
+    bag_free(&it);
+    must(quern_history_save(history, 0, NULL));
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < turn; i++)
+            setup_entity(world); /* so that the commands create another entity in each turn */
+        failing_allocator_fail_from(memory, 1);
+        must(quern_world_flush(world));
+        failing_allocator_heal(memory);
+        cr_assert(quern_entity_is_alive(world, bag_of(target)->friends.items[1]));
+        cr_assert_eq(quern_entity_index(bag_of(target)->friends.items[1]), 1 + turn);
+        for (uint64_t n = 1; runs_out_of_memory(memory, n, quern_history_restore(history, 0, NULL)); n++)
+            continue;
+    }
+    quern_history_destroy(history);
+}
+
+static void take_friends(void *accumulated, const void *value, void *user_data)
+{
+    quern_list_copy(&((bag *)accumulated)->friends.list, &((const bag *)value)->friends.list);
+}
+
+Test(list_world, replacing_provisional_handles_of_accumulated_lists_needs_no_memory)
+{
+    bag it = {0};
+    quern_combine take;
+    const quern_entity target = entity_with(NULL);
+    must(quern_combine_register(world, &(quern_combine_def){.name = "take", .function = take_friends},
+                                &take));
+    quern_commands *commands = quern_world_commands(world);
+    const quern_entity made = record_entity(commands);
+    must(QUERN_LIST_PUSH(&it.friends, quern_entity, target, made));
+    failing_allocator_fail_from(memory, 1);
+    must_refuse(OUT_OF_MEMORY, NULL, quern_commands_accumulate(commands, target, bag_id, &it, take));
+    failing_allocator_heal(memory);
+    must(quern_commands_accumulate(commands, target, bag_id, &it, take));
+    failing_allocator_fail_from(memory, 1);
+    cr_assert_eq(quern_world_flush(world), QUERN_ERROR_OUT_OF_MEMORY); /* of the call that was refused */
+    failing_allocator_heal(memory);
+    bag_free(&it);
+    cr_assert(quern_entity_is_alive(world, bag_of(target)->friends.items[1]));
+}
+
 Test(list_world, a_value_with_provisional_handles_is_recorded_if_there_is_memory)
 {
     bag it = filled("not recorded");

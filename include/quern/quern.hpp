@@ -1468,9 +1468,17 @@ template <typename A> struct component_of<A, true> {
  * overlaps another, or also by a further query, a lookup or the query of a loop that is around it. */
 enum class access_to_rows { own, shared };
 
-/* Whether a parameter may reach values of the rows: a serial system may read by a further query, and by lookups of its
- * context, what its rows write. */
-template <typename A> inline constexpr bool reaches_rows = is_others<A> || std::is_same<A, context>::value;
+/* Whether a parameter writes the component T of the row. */
+template <typename A, typename T, bool = parameter<A>::is_term> inline constexpr bool writes = false;
+template <typename A, typename T>
+inline constexpr bool writes<A, T, true> = std::is_same<typename parameter<A>::type, T>::value;
+
+/* Whether a parameter of a lambda with the parameters All may reach values of the rows: a serial system may read by a
+ * further query, by lookups of its context, and in the target of a row, which may be another row, what its rows write. */
+template <typename A, typename... All>
+inline constexpr bool reaches_rows = is_others<A> || std::is_same<A, context>::value ||
+                                     (path_of<parameter<A>> != QUERN_PATH_ROW &&
+                                      (writes<All, typename component_of<A>::type> || ... || false));
 
 /* The state of a parameter while no other parameter reaches its values. */
 template <typename A> struct column_of {
@@ -1495,6 +1503,8 @@ template <typename... A> struct lambda<std::tuple<A...>> {
     /* Whether the lambda is of further queries alone: called once if the system has no terms, and thus no rows. */
     static constexpr bool is_for_queries =
         (is_others<A> || ... || false) && term_count == 0 && !(std::is_same<A, quern_entity>::value || ...);
+
+    static constexpr bool has_shared_rows = (reaches_rows<A, A...> || ... || false);
 
     /* Whether the components of all terms can be constructed without a value. */
     static constexpr bool can_construct =
@@ -1579,7 +1589,7 @@ template <typename... A> struct lambda<std::tuple<A...>> {
     {
         if constexpr (is_whole)
             f(parameter<A>::whole(raw, view, term_of<i>())...);
-        else if constexpr (access == access_to_rows::shared || (reaches_rows<A> || ... || false))
+        else if constexpr (access == access_to_rows::shared || has_shared_rows)
             run_shared_rows(f, is_for_queries && view->term_count == 0 ? 1 : view->count,
                             parameter<A>::fetch(raw, view, term_of<i>())...);
         else

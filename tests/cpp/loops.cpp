@@ -223,7 +223,8 @@ void loops_agree_with_a_model()
     }
 }
 
-/* A serial system may read by a further query, and by lookups, what its own rows write. So may nested loops. */
+/* A serial system may read by a further query, by lookups, and in targets, what its own rows write. So may nested
+ * loops. */
 void loops_see_what_other_loops_write()
 {
     const auto filled = [](quern::world &world, std::vector<quern_entity> &entities) {
@@ -280,6 +281,24 @@ void loops_see_what_other_loops_write()
             serial, quern::lookup<Position>{});
         app.run(1);
         EXPECT(is_summed(app));
+    }
+    {
+        quern::app app;
+        const quern_relation follows = app.relation("follows");
+        quern_entity last = app.create(Position{0});
+        for (int i = 0; i < 100; i++) {
+            const auto entity = app.create(Position{0}, Velocity{1});
+            entity.relate(follows, last);
+            last = entity;
+        }
+        app.add(
+            "follow",
+            [](Position &at, const Velocity &step, quern::up<Position> target) {
+                at.x = target->x + step.x;
+            },
+            serial, quern::along{follows});
+        app.run(1);
+        EXPECT(app.get<Position>(last)->x == 100);
     }
     {
         quern::world world;

@@ -282,7 +282,8 @@ template <auto... members> class grid_searches {
     template <typename F>
     QUERN__CPP_NODISCARD quern_result pairs(quern_jobs *jobs, float radius, F &&f) const
     {
-        using type = std::remove_reference_t<F>;
+        auto &&call = detail::callable(f);
+        using type = std::remove_reference_t<decltype(call)>;
         return quern::check(quern_grid_pairs(
             searched_, jobs, radius,
             [](void *user_data, [[maybe_unused]] uint32_t part, const quern_grid_pair *pairs,
@@ -293,7 +294,7 @@ template <auto... members> class grid_searches {
                     else
                         (*static_cast<type *>(user_data))(pairs[i]);
             },
-            const_cast<void *>(static_cast<const void *>(&f))));
+            detail::address_of_call(call)));
     }
     /** Number of parts of `pairs`; see quern_grid_part_count. */
     uint32_t part_count() const { return quern_grid_part_count(searched_); }

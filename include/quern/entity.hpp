@@ -275,7 +275,8 @@ template <bool is_of_app> class basic_entity_ref {
             static_assert(std::is_trivially_copyable<T>::value,
                           "quern: the component has no operator== to compare it by");
             bool is_set = false;
-            (void)check(quern_entity_set_if_different(world_, entity_, component<T>(), &value, &is_set));
+            (void)check(quern_entity_set_if_different(world_, entity_, component<T>(),
+                                                      std::addressof(value), &is_set));
             return is_set;
         }
     }
@@ -356,13 +357,13 @@ template <bool is_of_app> class basic_entity_ref {
     /** Relates, and sets the value of the edge; see quern_entity_relate_with. */
     template <typename T> result relate(quern_relation relation, quern_entity target, const T &value) const
     {
-        return check(quern_entity_relate_with(world_, entity_, relation, target, &value));
+        return check(quern_entity_relate_with(world_, entity_, relation, target, std::addressof(value)));
     }
     /** Sets the value of an edge; see quern_entity_set_edge_value. */
     template <typename T>
     result set_edge_value(quern_relation relation, quern_entity target, const T &value) const
     {
-        return check(quern_entity_set_edge_value(world_, entity_, relation, target, &value));
+        return check(quern_entity_set_edge_value(world_, entity_, relation, target, std::addressof(value)));
     }
     /** Returns the value of the edge to a target, or the element in a relation with quern::many; nullptr if there is no such
      * edge. See quern_entity_edge_value. */

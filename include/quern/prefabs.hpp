@@ -55,7 +55,7 @@ template <typename = void> class basic_blueprint {
                 owner_->add_value(index_, owner_->template component<T>(), nullptr);
             } else if constexpr (std::is_copy_constructible<T>::value) {
                 auto kept = std::make_unique<detail::kept_value_of<T>>(value);
-                const void *const address = &kept->value;
+                const void *const address = std::addressof(kept->value);
                 owner_->kept_.push_back(std::move(kept));
                 owner_->add_value(index_, owner_->template component<T>(), address);
             }
@@ -225,8 +225,10 @@ class instances {
     {
         using type = std::decay_t<F>;
         constexpr auto mistake = detail::mistake_of_loop<F>();
+        constexpr bool has_address = !std::is_function<std::remove_reference_t<F>>::value;
+        static_assert(has_address, "quern: a fill is not copied: pass a lambda, which calls the function");
         detail::expect_no<mistake>();
-        if constexpr (mistake == detail::mistake::none) {
+        if constexpr (mistake == detail::mistake::none && has_address) {
             static_assert(detail::lambda_of<type>::term_count <= QUERN_MAX_SPAWN_OVERRIDES,
                           "quern: too many components for one fill");
             if (def_.fill != nullptr) {

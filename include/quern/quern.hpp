@@ -170,7 +170,8 @@ template <typename... T> struct required_types {
 };
 
 /** Makes a type require other components, at namespace scope outside of any namespace, before the type is used:
- * `QUERN_REQUIRE(game::Ship, game::Position, game::Hull);` See quern_component_def.required. */
+ * `QUERN_REQUIRE(game::Ship, game::Position, game::Hull);` A type whose requirements lead back to it cannot be registered:
+ * INVALID_ARGUMENT. See quern_component_def.required. */
 #define QUERN_REQUIRE(type, ...)                                                        \
     template <> struct quern::requirements<type> : quern::required_types<__VA_ARGS__> { \
     }
@@ -184,6 +185,13 @@ template <typename T>
 inline constexpr bool is_plain =
     std::is_same<T, std::remove_cv_t<std::remove_reference_t<std::remove_pointer_t<T>>>>::value;
 
+/* The one object of an empty type. It has no bytes that a call could read, so it needs no constructor. */
+template <typename T> T &empty_object()
+{
+    alignas(T) static unsigned char nothing[sizeof(T)];
+    return *reinterpret_cast<T *>(nothing);
+}
+
 template <typename T> constexpr uint32_t size_of()
 {
     return std::is_empty<T>::value ? 0 : static_cast<uint32_t>(sizeof(T));
@@ -194,18 +202,19 @@ template <typename T> struct hooks {
     static void construct(void *values, uint32_t count, void *) noexcept
     {
         for (uint32_t i = 0; i < count; i++)
-            new (static_cast<T *>(values) + i) T();
+            ::new (static_cast<void *>(static_cast<T *>(values) + i)) T();
     }
     static void copy(void *targets, const void *sources, uint32_t count, void *) noexcept
     {
         for (uint32_t i = 0; i < count; i++)
-            new (static_cast<T *>(targets) + i) T(static_cast<const T *>(sources)[i]);
+            ::new (static_cast<void *>(static_cast<T *>(targets) + i))
+                T(static_cast<const T *>(sources)[i]);
     }
     static void move(void *targets, void *sources, uint32_t count, void *) noexcept
     {
         for (uint32_t i = 0; i < count; i++) {
             T *source = static_cast<T *>(sources) + i;
-            new (static_cast<T *>(targets) + i) T(std::move(*source));
+            ::new (static_cast<void *>(static_cast<T *>(targets) + i)) T(std::move(*source));
             source->~T();
         }
     }
@@ -228,8 +237,7 @@ template <typename T> struct entity_hooks {
             if constexpr (size_of<U>() > 0) {                                                   \
                 U::name(world, entity, *static_cast<U *>(value));                               \
             } else {                                                                            \
-                U tag{};                                                                        \
-                U::name(world, entity, tag);                                                    \
+                U::name(world, entity, detail::empty_object<U>());                              \
             }                                                                                   \
         };                                                                                      \
     }                                                                                           \
@@ -392,9 +400,9 @@ template <typename T> class passed {
   public:
     using type = std::remove_cv_t<std::remove_reference_t<T>>;
 
-    explicit passed(T &value) : value_(&value)
+    explicit passed(T &value) : value_(std::addressof(value))
     {
-        if constexpr (is_moved) new (static_cast<void *>(moved_)) type(std::move(value));
+        if constexpr (is_moved) ::new (static_cast<void *>(moved_)) type(std::move(value));
     }
     passed(const passed &) = delete;
     passed &operator=(const passed &) = delete;
@@ -403,7 +411,7 @@ template <typename T> class passed {
         if constexpr (is_moved) {
             if (is_taken_) return;
             value_->~type();
-            new (static_cast<void *>(value_)) type(std::move(*moved()));
+            ::new (static_cast<void *>(value_)) type(std::move(*moved()));
             moved()->~type();
         }
     }
@@ -494,7 +502,16 @@ template <typename... T> quern_result required_types<T...>::list(quern_world *wo
     static_assert(sizeof...(T) <= QUERN_MAX_REQUIRED, "quern: too many required components");
     static_assert((std::is_default_constructible<T>::value && ...),
                   "quern: a required type is added without a value, so it needs a default constructor");
-    return detail::list_components<T...>(world, out);
+    static thread_local bool is_listing; /* registering one of the types lists what that type requires */
+    if (is_listing)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "QUERN_REQUIRE: the types that '%s' requires require it: leave one of them out",
+            detail::name_of<std::tuple_element_t<0, std::tuple<T...>>>());
+    is_listing = true;
+    const quern_result result = detail::list_components<T...>(world, out);
+    is_listing = false;
+    return result;
 }
 
 class instances;
@@ -612,14 +629,16 @@ class commands {
     template <typename T>
     quern_result relate(quern_entity source, quern_relation relation, quern_entity target, const T &value)
     {
-        return quern::check(quern_commands_relate_with(recorder_, source, relation, target, &value));
+        return quern::check(
+            quern_commands_relate_with(recorder_, source, relation, target, std::addressof(value)));
     }
     /** Records that the value of an edge is set; see quern_commands_set_edge_value. */
     template <typename T>
     quern_result set_edge_value(quern_entity source, quern_relation relation, quern_entity target,
                                 const T &value)
     {
-        return quern::check(quern_commands_set_edge_value(recorder_, source, relation, target, &value));
+        return quern::check(
+            quern_commands_set_edge_value(recorder_, source, relation, target, std::addressof(value)));
     }
     /** Records that all targets of a source are removed; see quern_commands_unrelate. */
     quern_result unrelate(quern_entity source, quern_relation relation)
@@ -714,7 +733,7 @@ class commands {
         static_assert(std::is_copy_constructible<T>::value && !std::is_empty<T>::value,
                       "quern: the value is copied: this type is a tag, or has no copy constructor");
         return with_component<T>("commands.accumulate", [&](quern_component component) {
-            return quern_commands_accumulate(recorder_, entity, component, &value, combine);
+            return quern_commands_accumulate(recorder_, entity, component, std::addressof(value), combine);
         });
     }
     /** Records the creation of count entities, with an array of count values for each component. out_entities receives
@@ -1124,7 +1143,7 @@ template <typename E> class emitter {
     /** The emitter of a callback; the event is declared by quern::emits. See quern_context_emitter. */
     explicit emitter(context owner) : raw_(quern_context_emitter(owner, owner.find_event<E>())) {}
     /** Emits a copy of an event. Returns whether it was emitted; see quern_emit. */
-    bool emit(const E &value) const { return quern_emit(raw_, &value); }
+    bool emit(const E &value) const { return quern_emit(raw_, std::addressof(value)); }
 
   private:
     quern_emitter *raw_;
@@ -1242,6 +1261,10 @@ template <typename R, typename... A> struct call_of<R (*)(A...)> {
 };
 template <typename R, typename... A> struct call_of<R (*)(A...) noexcept> : call_of<R (*)(A...)> {
 };
+template <typename R, typename... A> struct call_of<R(A...)> : call_of<R (*)(A...)> {
+};
+template <typename R, typename... A> struct call_of<R(A...) noexcept> : call_of<R (*)(A...)> {
+};
 template <typename R, typename C, typename... A> struct call_of<R (C::*)(A...)> {
     using arguments = std::tuple<A...>;
 };
@@ -1268,8 +1291,7 @@ template <typename T> struct parameter<T &> {
     static T *fetch(quern_context *, const quern_view *view, uint32_t term)
     {
         if constexpr (std::is_empty<T>::value) {
-            static T tag{}; /* a tag has no bytes, so all entities may share one */
-            return &tag;
+            return std::addressof(detail::empty_object<T>()); /* all entities share one */
         } else if constexpr (std::is_const<T>::value) {
             return static_cast<T *>(quern__view_typed(
                 view, term, sizeof(T), detail::either_name_of<std::remove_const_t<T>>(), true));
@@ -1715,12 +1737,21 @@ template <access_to_rows access, typename F> void run_view(F &f, quern_context *
                                             std::make_index_sequence<std::tuple_size<arguments>::value>());
 }
 
+/* What a callback calls, as an object with an address: a lambda, or a pointer to a function. */
+template <typename F> std::conditional_t<std::is_function<F>::value, F *, F &> callable(F &f)
+{
+    return f;
+}
+template <typename F> void *address_of_call(F &call)
+{
+    return const_cast<void *>(static_cast<const void *>(std::addressof(call)));
+}
+
 /* The lambda of a callback. A lambda that captures nothing has no bytes that its call could read. */
 template <typename F> F &captured(quern_context *raw)
 {
     if constexpr (std::is_empty<F>::value) {
-        alignas(F) static unsigned char nothing[sizeof(F)];
-        return *reinterpret_cast<F *>(nothing);
+        return detail::empty_object<F>();
     } else {
         return *static_cast<F *>(quern_context_user_data(raw));
     }
@@ -2390,8 +2421,7 @@ template <typename T, typename F> quern_combine_def define_combine(const char *n
     quern_combine_def def{};
     def.name = name;
     def.function = [](void *value, const void *accumulated, void *) noexcept {
-        alignas(F) static unsigned char nothing[sizeof(F)];
-        (*reinterpret_cast<F *>(nothing))(*static_cast<T *>(value), *static_cast<const T *>(accumulated));
+        detail::empty_object<F>()(*static_cast<T *>(value), *static_cast<const T *>(accumulated));
     };
     return def;
 }
@@ -2511,9 +2541,10 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         if (result != QUERN_OK) return result;
         for (uint32_t i = 0; i < term_count; i++)
             components[i] = terms[i].component;
-        return check(
-            quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
-                                       const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
+        auto &&call = detail::callable(fill);
+        return check(quern_entity_create_filled(raw_, components, term_count, count,
+                                                detail::callback<type>::view, detail::address_of_call(call),
+                                                nullptr));
     }
     /** Destroys an entity; see quern_entity_destroy. */
     QUERN__CPP_NODISCARD quern_result destroy(quern_entity entity)
@@ -2606,7 +2637,8 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     template <typename... T> entity_ref create_shared(const T &...values)
     {
         const quern_prefab_value list[] = {
-            {component<T>(), std::is_empty<T>::value ? nullptr : static_cast<const void *>(&values),
+            {component<T>(),
+             std::is_empty<T>::value ? nullptr : static_cast<const void *>(std::addressof(values)),
              false}...};
         quern_entity made{};
         const quern_result result =
@@ -2622,7 +2654,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     template <typename T>
     QUERN__CPP_NODISCARD quern_result override_shared(quern_entity entity, const T &value)
     {
-        return check(quern_entity_override_shared(raw_, entity, component<T>(), &value));
+        return check(quern_entity_override_shared(raw_, entity, component<T>(), std::addressof(value)));
     }
     /** Returns the target of a source; null if there is none. See quern_entity_target. */
     entity_ref target(quern_entity source, quern_relation relation) const
@@ -2715,14 +2747,14 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     QUERN__CPP_NODISCARD quern_result relate(quern_entity source, quern_relation relation,
                                              quern_entity target, const T &value)
     {
-        return check(quern_entity_relate_with(raw_, source, relation, target, &value));
+        return check(quern_entity_relate_with(raw_, source, relation, target, std::addressof(value)));
     }
     /** Sets the value of an edge; see quern_entity_set_edge_value. */
     template <typename T>
     QUERN__CPP_NODISCARD quern_result set_edge_value(quern_entity source, quern_relation relation,
                                                      quern_entity target, const T &value)
     {
-        return check(quern_entity_set_edge_value(raw_, source, relation, target, &value));
+        return check(quern_entity_set_edge_value(raw_, source, relation, target, std::addressof(value)));
     }
     /** Returns the value of an edge, or the element in a relation with quern::many; nullptr if there is no such edge. See
      * quern_entity_edge_value. */
@@ -2993,7 +3025,8 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
     template <typename F>
     QUERN__CPP_NODISCARD quern_result parallel_for(uint32_t count, uint32_t grain, F &&f)
     {
-        using type = std::remove_reference_t<F>;
+        auto &&call = detail::callable(f);
+        using type = std::remove_reference_t<decltype(call)>;
         return check(quern_jobs_parallel_for(
             raw_, count, grain,
             [](void *user_data, uint32_t begin, uint32_t end,
@@ -3003,15 +3036,16 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
                 else
                     (*static_cast<type *>(user_data))(begin, end);
             },
-            const_cast<void *>(static_cast<const void *>(&f))));
+            detail::address_of_call(call)));
     }
     /** Calls the lambda `f()` as a job of the pool, on this thread; see quern_jobs_run. */
     template <typename F> QUERN__CPP_NODISCARD quern_result run(F &&f)
     {
-        using type = std::remove_reference_t<F>;
+        auto &&call = detail::callable(f);
+        using type = std::remove_reference_t<decltype(call)>;
         return check(quern_jobs_run(
             raw_, [](void *user_data, uint32_t) noexcept { (*static_cast<type *>(user_data))(); },
-            const_cast<void *>(static_cast<const void *>(&f))));
+            detail::address_of_call(call)));
     }
 
   private:
@@ -3685,7 +3719,7 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
             std::is_copy_constructible<A>::value && !std::is_empty<A>::value,
             "quern: the value is copied to all entities, so its type has a copy constructor and is no tag");
         return check(with_component<A>([&](quern_component component) {
-            return quern_entity_add_matching(raw_, component, &value, out_count);
+            return quern_entity_add_matching(raw_, component, std::addressof(value), out_count);
         }));
     }
     /** Removes a component of all entities of the query; see quern_entity_remove_matching. */
@@ -3766,11 +3800,13 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     {
         constexpr auto mistake = detail::mistake_of_query<F, T...>();
         detail::expect_no<mistake>();
-        if constexpr (mistake == detail::mistake::none)
+        if constexpr (mistake == detail::mistake::none) {
+            auto &&call = detail::callable(f);
             return check(quern_query_parallel_for(raw_, jobs, detail::callback<std::decay_t<F>>::view,
-                                                  const_cast<void *>(static_cast<const void *>(&f))));
-        else
+                                                  detail::address_of_call(call)));
+        } else {
             return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
+        }
     }
 
   private:

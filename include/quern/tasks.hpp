@@ -284,8 +284,9 @@ class tasks {
         def.grain = grain;
         def.cancel = &cancel_;
         def.name = name.name;
-        def.function = detail::call_range<std::remove_reference_t<F>>;
-        def.user_data = const_cast<void *>(static_cast<const void *>(&f));
+        auto &&call = detail::callable(f);
+        def.function = detail::call_range<std::remove_reference_t<decltype(call)>>;
+        def.user_data = detail::address_of_call(call);
         return check(quern_jobs_run_loop(jobs_, &def));
     }
     /** Waits until all tasks have finished, and helps; see quern_jobs_wait. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Entity hooks as static members, events that climb, and shared values. */
+/* Entity hooks as static members, unusual types, requirements, functions as lambdas, events that climb, and shared
+ * values. */
 
 #include "expect.h"
 
 #include <quern/prefabs.hpp>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -58,8 +60,32 @@ struct Mesh {
 struct Place {
     int x;
 };
+struct Pooled { // has its own memory
+    std::string text;
+
+    static void *operator new(std::size_t size_bytes) { return std::malloc(size_bytes); }
+    static void operator delete(void *pooled) { std::free(pooled); }
+};
+struct Addressed { // has no address, as CComPtr
+    std::string text;
+
+    std::string *operator&() { return nullptr; }
+    const std::string *operator&() const { return nullptr; }
+};
+struct Sealed { // a tag without a default constructor
+    explicit Sealed(int) {}
+};
+struct Hen {
+    int age;
+};
+struct Egg {
+    int size;
+};
 
 } // namespace
+
+QUERN_REQUIRE(Hen, Egg);
+QUERN_REQUIRE(Egg, Hen);
 
 static void expect_calls(const char *expected)
 {
@@ -136,9 +162,71 @@ static void instances_share_values()
     EXPECT(sum == 17);
 }
 
+/* Values of types that a header could use in a wrong way: with operators of their own, or without constructors. */
+static void unusual_types_are_values()
+{
+    quern::world world;
+    const auto thing = world.create(Pooled{"one"}, Addressed{"two"}, Sealed(3));
+    EXPECT(thing.get<Pooled>().text == "one" && thing.get<Addressed>().text == "two");
+    EXPECT(thing.set(Pooled{"three"}) == QUERN_OK && thing.set(Addressed{"four"}) == QUERN_OK);
+    quern::blueprint copies(world);
+    copies.root().set(thing.get<Pooled>()).set(thing.get<Addressed>());
+    const auto copy = world.spawn(copies.create());
+    EXPECT(copy.get<Pooled>().text == "three" && copy.get<Addressed>().text == "four");
+    uint32_t count = 0;
+    quern::query<const Pooled, const Sealed> query(world);
+    EXPECT(query.each([&](const Pooled &pooled, const Sealed &) { count += pooled.text == "three"; }) ==
+           QUERN_OK);
+    EXPECT(count == 1);
+}
+
+/* Required types that require the first one are a mistake, which would otherwise not end. */
+static void circles_of_requirements_are_refused()
+{
+    quern::world world;
+    EXPECT(result_of([&] { return world.set(quern_entity{}, Hen{}); }) == QUERN_ERROR_INVALID_ARGUMENT);
+    EXPECT(std::strstr(quern_error_message(), "QUERN_REQUIRE") != nullptr);
+    EXPECT(quern_type_count(world, QUERN_TYPE_COMPONENT) == 0);
+}
+
+static void double_number(Plain &plain)
+{
+    plain.number *= 2;
+}
+static void fill_number(Plain &plain)
+{
+    plain.number = 3;
+}
+static std::atomic<uint32_t> item_count;
+static void count_items(uint32_t begin, uint32_t end)
+{
+    item_count += end - begin;
+}
+static void count_one()
+{
+    item_count++;
+}
+
+static void functions_serve_as_lambdas()
+{
+    quern::world world;
+    quern::jobs jobs(2u);
+    quern::schedule schedule(world);
+    EXPECT(world.create_many(2, fill_number) == QUERN_OK);
+    quern::query<Plain> query(world);
+    EXPECT(query.each(double_number) == QUERN_OK && query.each(jobs, double_number) == QUERN_OK);
+    EXPECT(schedule.add("double", double_number) == QUERN_OK && schedule.run(jobs, 1) == QUERN_OK);
+    EXPECT(query.each([](const Plain &plain) { EXPECT(plain.number == 24); }) == QUERN_OK);
+    EXPECT(jobs.parallel_for(100, 10, count_items) == QUERN_OK && jobs.run(count_one) == QUERN_OK);
+    EXPECT(item_count == 101);
+}
+
 int main()
 {
     members_are_hooks();
+    unusual_types_are_values();
+    circles_of_requirements_are_refused();
+    functions_serve_as_lambdas();
     events_climb();
     instances_share_values();
     std::puts("all hooks work");

@@ -74,7 +74,7 @@ QUERN_API quern_result quern_json_write_entity(const quern_world *world, quern_e
 /** Adds or changes the components that the JSON of an entity names; other components of the entity stay.
  * All changes are made together or none is. Targets of relations and the name are not read. Further errors:
  * those of quern_json_read_world; INVALID_ARGUMENT for a component that the entity already has and that has a
- * destroy hook but no copy hook. */
+ * destroy hook but no copy hook; COMPONENT_ABSENT for the value of an edge that the entity does not have. */
 QUERN_API quern_result quern_json_read_entity(quern_world *world, quern_entity entity, const char *text,
                                               size_t bytes, const quern_json_options *options);
 

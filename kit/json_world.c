@@ -113,6 +113,31 @@ static quern_result load_new(world_loader *loader, quern_entity entity, quern_co
     return result;
 }
 
+/* Fails if an element in the scratch memory, of a list of the values of edges, has a target that the entity does not have:
+ * its command would be dropped, and those of other changes applied. */
+static quern_result check_edges_of(const world_loader *loader, quern_entity entity,
+                                   const quern_type_info *type)
+{
+    const quern_world *world = loader->reader.world;
+    quern_relation_def def;
+    quern_list list;
+    quern_result result = quern_relation_get_def(world, type->edges_of, &def);
+    if (result != QUERN_OK || !def.many) return result;
+    memcpy(&list, loader->reader.scratch, sizeof list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        quern_entity target;
+        memcpy(&target, (const char *)list.items + (size_t)i * type->fields[0].element->size_bytes,
+               sizeof target);
+        if (!quern_entity_is_null(target) &&
+            !quern_entity_has_target(world, entity, type->edges_of, target))
+            return quern__json_fail(QUERN_ERROR_COMPONENT_ABSENT,
+                                    "element %u of '%s' holds the value of an edge to an entity that is no "
+                                    "target in '%s': relate the entity to it first",
+                                    i, type->name, def.name);
+    }
+    return QUERN_OK;
+}
+
 /* Changes the given fields of a value that the entity has already. */
 static quern_result load_existing(world_loader *loader, quern_entity entity, quern_component component,
                                   const quern_type_info *type, const quern__json_item *item)
@@ -126,12 +151,14 @@ static quern_result load_existing(world_loader *loader, quern_entity entity, que
         quern__json_copy(type, loader->reader.scratch,
                          quern_entity_get(loader->reader.world, entity, component));
     quern_result result = quern__json_read_fields(&loader->reader, type, item, loader->reader.scratch);
-    if (result == QUERN_OK && loader->commands != NULL)
-        result =
-            quern_relation_is_null(type->edges_of)
-                ? record(loader, entity, component, type)
-                : record_edge_values(loader, entity, type,
-                                     quern_entity_target(loader->reader.world, entity, type->edges_of));
+    const bool has_edges = !quern_relation_is_null(type->edges_of);
+    if (result == QUERN_OK && has_edges && loader->commands == NULL)
+        result = check_edges_of(loader, entity, type);
+    else if (result == QUERN_OK && has_edges)
+        result = record_edge_values(loader, entity, type,
+                                    quern_entity_target(loader->reader.world, entity, type->edges_of));
+    else if (result == QUERN_OK && loader->commands != NULL)
+        result = record(loader, entity, component, type);
     if (type->hooks.copy != NULL) quern__json_destroy(type, loader->reader.scratch);
     return result;
 }

@@ -311,6 +311,19 @@ Test(edge_value_json, a_value_needs_an_edge)
     assert_valid(world);
 }
 
+Test(edge_value_json, values_of_absent_edges_change_nothing)
+{
+    static const char text[] =
+        "{\"components\": {\"debt\": {\"amount\": 5}, \"likings\": {\"edges\": "
+        "[{\"target\": \"/c\", \"since\": 7}, {\"target\": \"/b\", \"since\": 8}]}}}";
+    fill();
+    const quern_entity a = quern_entity_find(world, "a");
+    const uint64_t hash = quern_world_hash(world);
+    cr_assert_eq(quern_json_read_entity(world, a, text, strlen(text), NULL), QUERN_ERROR_COMPONENT_ABSENT);
+    assert_valid(world);
+    cr_assert_eq(quern_world_hash(world), hash, "%s", quern_error_message());
+}
+
 Test(edge_value_json, prefabs_are_read_with_the_values_of_edges)
 {
     static const char text[] = "{\"quern\": 1, \"prefab\": {\"id\": 1, \"children\": [{\"id\": 2, "

@@ -860,16 +860,50 @@ static quern_result add_slots(const prefab_capture *it, member_set *set)
     return QUERN_OK;
 }
 
-/* Checks that a value of an edge is given with a target in its relation. */
-static quern_result check_edge_value(const quern__storage *storage, const quern_prefab_value *value,
-                                     const member_set *set)
+/* Returns the first element of a list of values of edges that is not the value of one of the member's edges, or the
+ * second of one edge; the number of elements if there is none. relation_bits: of the relation. */
+static uint32_t find_element_without_edge(const quern_prefab_member_def *member, const quern_list *list,
+                                          uint32_t element_bytes, uint32_t relation_bits)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const char *element = (const char *)list->items + (size_t)i * element_bytes;
+        quern_entity target;
+        memcpy(&target, element, sizeof target); /* elements begin with the target */
+        bool is_right = quern_entity_is_null(target);
+        for (uint32_t k = 0; k < member->target_count && !is_right; k++)
+            is_right = member->targets[k].relation.bits == relation_bits &&
+                       quern_entity_equal(member->targets[k].target, target);
+        for (uint32_t k = 0; k < i && is_right && !quern_entity_is_null(target); k++)
+            is_right =
+                memcmp((const char *)list->items + (size_t)k * element_bytes, &target, sizeof target) != 0;
+        if (!is_right) return i;
+    }
+    return list->count;
+}
+
+/* Checks that a value of an edge is given with a target in its relation, and each element of a list with its own. */
+static quern_result check_edge_value(const quern__storage *storage, const quern_prefab_member_def *member,
+                                     const quern_prefab_value *value, const member_set *set)
 {
     const quern__components *components = &storage->components;
     const uint32_t index = quern__component_index(value->component),
                    owner = components->list.items[index]->edge_owner;
-    for (uint32_t i = 0; i < set->count; i++)
-        if (owner == 0 || set->indices[i] == owner - 1) return QUERN_OK;
-    return owner == 0 ? QUERN_OK : quern__components_fail_edge_value(components, index);
+    uint32_t i = 0;
+    if (owner == 0) return QUERN_OK;
+    while (i < set->count && set->indices[i] != owner - 1)
+        i++;
+    if (i == set->count) return quern__components_fail_edge_value(components, index);
+    const quern__type *type = quern__components_type(components, index),
+                      *relation = quern__components_type(components, owner - 1);
+    if (relation->size_bytes > 0 || value->value == NULL) return QUERN_OK; /* one target, or no elements */
+    const quern_list *list = value->value;
+    i = find_element_without_edge(member, list, type->fields[0].element->size_bytes,
+                                  quern__component_handle(components, owner - 1).bits);
+    if (i == list->count) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "element %u of '%s' is not the value of an edge: list its target once in 'targets', "
+                       "in '%s', and once in the elements",
+                       i, type->name, relation->name);
 }
 
 static quern_result list_values(const prefab_capture *it, uint32_t i, member_set *set)
@@ -890,7 +924,7 @@ static quern_result list_values(const prefab_capture *it, uint32_t i, member_set
         if (result != QUERN_OK) return quern__message_add_element(result, "target", k);
     }
     for (uint32_t k = 0; k < member->value_count; k++) {
-        const quern_result result = check_edge_value(it->storage, &member->values[k], set);
+        const quern_result result = check_edge_value(it->storage, member, &member->values[k], set);
         if (result != QUERN_OK) return quern__message_add_element(result, "value", k);
     }
     return QUERN_OK;

@@ -111,7 +111,8 @@ typedef struct quern_prefab_member_def {
  * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (no members; a parent that does not precede its member; a name or slot of the
  * root; an invalid name; a component that is no slot; the component of a relation; a value of a tag; is_disabled without
  * can_disable; quern_world_parent as the relation of a target; a member that is its own target; a handle of a member that
- * the list does not have; a type with a destroy hook but no copy hook); UNKNOWN_COMPONENT; DUPLICATE_COMPONENT (a
+ * the list does not have; a type with a destroy hook but no copy hook; the value of an edge without its target among the
+ * targets); UNKNOWN_COMPONENT; DUPLICATE_COMPONENT (a
  * component, slot, target or relation with one target, twice); SIBLING_NAME_TAKEN; CYCLE (members that are targets of one
  * another, in a relation with levels); NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY, PROVISIONAL_ENTITY (a target, and the
  * last also in a described field); TOO_MANY_COMPONENTS; LIMIT (QUERN_MAX_PREFAB_MEMBERS); OUT_OF_MEMORY; WORLD_LOCKED. */

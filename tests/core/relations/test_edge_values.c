@@ -555,6 +555,28 @@ Test(edge_values, described_members_have_values)
     cr_assert_eq(liking(members[1], members[2]), 0u);
 }
 
+Test(edge_values, described_values_without_their_edge_are_refused)
+{
+    const quern_entity root = quern_prefab_member_handle(0), other = quern_prefab_member_handle(2);
+    const quern_entity targets[][2] = {{root, other}, {root, root}, {make(), root}};
+    for (uint32_t i = 0; i < 3; i++) {
+        likings list = {.edges = {.items = NULL}};
+        for (uint32_t k = 0; k < 2; k++)
+            must(quern_list_push(&list.edges.list, sizeof(like), &(like){.target = targets[i][k]}));
+        const quern_prefab_value value = {.component = likes_values, .value = &list};
+        const quern_prefab_target target = {likes, root};
+        const quern_prefab_member_def defs[] = {
+            {.parent = 0},
+            {.values = &value, .value_count = 1, .targets = &target, .target_count = 1},
+            {.parent = 0}};
+        quern_prefab prefab = {0};
+        cr_assert_eq(quern_prefab_create(world, defs, 3, &prefab), QUERN_ERROR_INVALID_ARGUMENT);
+        cr_assert_not_null(strstr(quern_error_message(), i == 2 ? "element 0" : "element 1"), "%s",
+                           quern_error_message());
+        quern_list_free(&list.edges.list);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------- archives */
 
 static quern_entity outsiders[2]; /* of the saving and of the loading world */

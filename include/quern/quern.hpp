@@ -476,11 +476,20 @@ template <typename... T> quern_result list_components(quern_world *world, quern_
     });
 }
 
-/* Stores an element at the end of a list that ends at its first zero element. Errors: LIMIT. */
+/* Refuses an option with a null handle, such as that of a name that the world does not know. */
+inline quern_result fail_null_option(const char *option)
+{
+    return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern::%s: the handle is null: was it registered?", option);
+}
+
+/* Stores an element at the end of a list that ends at its first zero element. Errors: INVALID_ARGUMENT (a zero element),
+ * LIMIT. */
 template <typename T>
 quern_result append(T *list, std::size_t capacity, const T &element, const char *option)
 {
     static const T zero{};
+    if (std::memcmp(&element, &zero, sizeof zero) == 0) return detail::fail_null_option(option);
     for (std::size_t i = 0; i < capacity; i++)
         if (std::memcmp(&list[i], &zero, sizeof zero) == 0) {
             list[i] = element;
@@ -2086,6 +2095,7 @@ auto apply(const O &option, quern_world *world, quern_system_def *def)
 }
 inline quern_result apply(const levels &option, quern_world *, quern_system_def *def)
 {
+    if (option.relation.bits == 0) return detail::fail_null_option("levels");
     def->levels = option.relation;
     return QUERN_OK;
 }

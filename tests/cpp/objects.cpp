@@ -509,6 +509,26 @@ void failures_of_descriptions_are_returned()
     EXPECT(recorded == QUERN_ERROR_LAYOUT_MISMATCH);
 }
 
+/* A name that the world does not know leads to a null handle. An option with it must not count as none. */
+void null_options_are_refused()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    const auto refuses = [&](const auto &option) {
+        const auto add = [&] {
+            return schedule.add(
+                "move", [](Position &) {}, option);
+        };
+        return result_of(add) == QUERN_ERROR_INVALID_ARGUMENT &&
+               std::strstr(quern_error_message(), "is null") != nullptr;
+    };
+    const quern_relation relation = world.find_relation("no relation");
+    EXPECT(refuses(quern::levels{relation}) && refuses(quern::reads_relation{relation}));
+    EXPECT(refuses(quern::looks_up{quern_component_find(world, "nothing")}));
+    EXPECT(refuses(quern::emits_event{quern_event_find(world, "nothing")}));
+    EXPECT(refuses(quern::asks{nullptr}) && refuses(quern::term{quern_term{}}));
+}
+
 #ifdef QUERN_CPP_EXCEPTIONS
 /* An exception must not go through Quern: the program ends. */
 int throw_in_a_replay()
@@ -631,6 +651,7 @@ int main(int argc, [[maybe_unused]] char **argv)
     for (uint32_t thread_count : {1u, 2u, 3u, 8u})
         recordings_are_replayed(thread_count);
     failures_of_descriptions_are_returned();
+    null_options_are_refused();
     entities_are_sorted_and_found();
     failed_allocations_are_reported();
     old_layouts_are_refused();

@@ -141,9 +141,7 @@ static bool next_part(const selection *all, uint32_t max_count, selection *part)
 static quern_result check_view(const quern_commands *commands, const quern_view *view)
 {
     const quern__record *record = NULL;
-    const bool is_current =
-        view->context != NULL || view->structure == (uint32_t)commands->storage->structure_version;
-    if (view->count > 0 && is_current)
+    if (view->count > 0 && view->structure == (uint32_t)commands->storage->structure_version)
         record = quern__entities_find(&commands->storage->entities, view->entities[0]);
     if (record != NULL && record->location == quern__location_make(view->chunk, view->first_row))
         return QUERN_OK;

@@ -97,7 +97,7 @@ typedef struct quern_view {
     /** Internal: nonzero if other views of the chunk may be processed at the same time. */
     uint16_t is_shared;
     uint32_t run_shift; /**< Internal: `memory` is a run of 2^run_shift chunks. */
-    /** Internal: in a plain iteration, the low bits of the version of the structure when it began. */
+    /** Internal: the low bits of the version of the structure to which the rows belong. */
     uint32_t structure;
 } quern_view;
 

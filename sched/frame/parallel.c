@@ -56,6 +56,7 @@ static void call_target_views(const parallel_call *call, uint32_t begin, uint32_
     quern_view view = {.query = call->query,
                        .version = call->version,
                        .context = (quern_context *)context,
+                       .structure = (uint32_t)call->query->storage->structure_version,
                        .is_shared = true};
     for (uint32_t i = begin; i < end; i++) {
         quern__target_get_view(call->query, i, &view);
@@ -75,7 +76,8 @@ static void call_views(const parallel_call *call, uint32_t begin, uint32_t end,
     quern_view view = {.query = call->query,
                        .term_count = call->query->term_count,
                        .version = call->version,
-                       .context = (quern_context *)context};
+                       .context = (quern_context *)context,
+                       .structure = (uint32_t)call->query->storage->structure_version};
     for (uint32_t i = begin; i < end; i++) {
         const quern__chunk_entry *entry = &call->query->entries.items[i];
         quern__view_set_change_data(&view, entry->tracking_archetype, entry->slot);

@@ -462,9 +462,16 @@ static inline void prefetch_table(const quern__pass *pass, const quern__pass_tab
         QUERN__PREFETCH(table->first_slot.run + ((size_t)column->offset_bytes << table->shift));
 }
 
+/* Begins the views of some calls: commands refuse their rows once rows may have moved. */
+static inline quern_view begin_view(quern_context *context)
+{
+    return (quern_view){.context = context,
+                        .structure = (uint32_t)context->scope.storage->structure_version};
+}
+
 SPECIALIZED void run_chunk_range(const chunk_run run, uint32_t begin, uint32_t end)
 {
-    quern_view view = {.context = run.context};
+    quern_view view = begin_view(run.context);
     quern__pass_table *const *next = find_table(run.pass, begin);
     const uint32_t table_count = run.pass->ordered_table_count;
     quern__pass_table *const *const end_fetch =
@@ -547,7 +554,7 @@ SPECIALIZED void run_deep_chunks(const quern__pass *pass, const quern__system *s
 
 SPECIALIZED void run_deep(const quern__pass *pass, quern_context *context, const bool is_reported)
 {
-    quern_view view = {.context = context};
+    quern_view view = begin_view(context);
     if (is_reported) begin_calls(context);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
@@ -566,7 +573,7 @@ SPECIALIZED void run_deep(const quern__pass *pass, quern_context *context, const
 SPECIALIZED void run_target(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
                             const bool is_reported)
 {
-    quern_view view = {.context = context};
+    quern_view view = begin_view(context);
     const quern__target *target = pass->systems.items[0]->query.target;
     for (uint32_t i = begin; i < end; i++) {
         const quern__pass_table *table = &pass->tables.items[target->ranges.items[i].match];
@@ -635,8 +642,10 @@ SPECIALIZED void run_ordered(const quern__pass_stage *stage, uint32_t begin, uin
     const bool writes = quern__order_writes(query);
     const uint64_t seed = pass->kind == QUERN__PASS_ORDERED ? pass->plan->shuffle_seed : 0;
     quern_view_callback *run = query->selects_rows ? call_selected_rows : system->run;
-    quern_view view = {.query = query, .context = context, .term_count = query->term_count};
+    quern_view view = begin_view(context);
     if (!system->is_active) return;
+    view.query = query;
+    view.term_count = query->term_count;
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t ordinal =
             seed == 0 ? i : (uint32_t)((stage->chunk_count - 1 - i + seed) % stage->chunk_count);

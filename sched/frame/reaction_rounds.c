@@ -42,6 +42,7 @@ static void call_rows(const quern__pass_table *table, const quern__reaction_call
                        .columns = call->columns,
                        .query = call->query,
                        .context = context,
+                       .structure = (uint32_t)context->scope.storage->structure_version,
                        .old = reaction_call->rows->old,
                        .version = context->schedule->version_base + call->system->position};
     quern__view_set_chunk(&view, archetype, slot);

@@ -365,6 +365,63 @@ Test(view_commands, refuse_copies_of_removed_rows)
     close_scene();
 }
 
+static quern_view kept_view;
+static bool has_moved;
+static uint32_t kept_uses;
+
+/* Keeps a view, and uses it when rows have moved. */
+static void keep_view(quern_context *context, const quern_view *view)
+{
+    if (has_moved) {
+        cr_assert(quern_entity_is_alive(world, kept_view.entities[0]));
+        cr_assert_eq(check_calls(quern_context_commands(context), &kept_view, NULL),
+                     QUERN_ERROR_INVALID_ARGUMENT);
+        assert_message_has("older than the last structural change");
+        kept_uses++;
+    } else if (view->count > 2) {
+        kept_view = *view;
+    }
+}
+
+/* Moves another row into the place of the second one of the kept view, and gives reactions something to do. */
+static void move_rows(void)
+{
+    cr_assert_gt(kept_view.count, 2u);
+    must(quern_entity_destroy(world, kept_view.entities[1]));
+    must(quern_entity_mark_changed(world, kept_view.entities[0], components[NUMBER]));
+    has_moved = true;
+}
+
+static void keep_and_use(uint32_t reacts_to)
+{
+    kept_view.count = kept_uses = 0;
+    has_moved = false;
+    open_scene(NULL);
+    make_system(schedule, "keep", keep_view, .terms = {quern_term_write(components[NUMBER])},
+                .reacts_to = reacts_to);
+    must_run(schedule, NULL);
+    move_rows();
+    must_run(schedule, NULL);
+    cr_assert_gt(kept_uses, 0u);
+    close_scene();
+}
+
+Test(view_commands, refuse_views_that_were_kept)
+{
+    keep_and_use(0);
+    keep_and_use(QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_PRESENT);
+    kept_view.count = kept_uses = 0;
+    has_moved = false;
+    open_scene(NULL);
+    quern_query *query = setup_query(world, (const quern_term[]){quern_term_with(components[NUMBER])}, 1);
+    must(quern_query_parallel_for(query, NULL, keep_view, NULL));
+    move_rows();
+    must(quern_query_parallel_for(query, NULL, keep_view, NULL));
+    cr_assert_gt(kept_uses, 0u);
+    quern_query_destroy(query);
+    close_scene();
+}
+
 static quern_commands *kept_recorder;
 
 static void keep_recorder(quern_context *context, const quern_view *view)

@@ -151,7 +151,7 @@ static void may(quern_result result)
 static void unrelate(const editor *by, quern_entity entity, quern_relation relation)
 {
     if (quern_entity_has(by->world, entity, quern_relation_component(relation)))
-        must(quern_entity_unrelate(by->world, entity, relation));
+        may(quern_entity_unrelate(by->world, entity, relation));
 }
 
 static void edit_links(editor *by)

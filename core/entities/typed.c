@@ -7,6 +7,7 @@
 #include "core/base/base_internal.h"
 #include "core/events/event_internal.h"
 #include "core/record/record.h"
+#include "core/relations/relation_internal.h"
 #include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 
@@ -270,6 +271,38 @@ quern_result quern__option_fail(const char *option, uint32_t limit)
                        "quern::%s: the list has %u elements, the limit: leave some out, or use several "
                        "systems or queries",
                        option, limit);
+}
+
+/* ------------------------------------------------------------------------------------ values of edges */
+
+static quern_result check_edge_size(const quern__storage *storage, quern_relation relation,
+                                    size_t size_bytes, const char *call)
+{
+    const quern__relation *known = quern__relation_of(storage, relation);
+    if (known == NULL || !quern__relation_has_values(known)) return QUERN_OK;
+    const quern__type *type = quern__components_type(&storage->components, known->value_index);
+    const uint32_t expected = known->is_many ? known->element.size_bytes : type->size_bytes;
+    if (size_bytes == expected) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s: a value of an edge in '%s' has %u bytes%s%s, and the C++ type has %zu: give a %s", call,
+        quern__relation_name(storage, known), expected, known->is_many ? ", as an element of " : ", as ",
+        type->name, size_bytes,
+        known->is_many ? "value of the type of the elements" : "value of that type");
+}
+
+quern_result quern__world_check_edge(const quern_world *world, quern_relation relation, size_t size_bytes,
+                                     const char *call)
+{
+    return world == NULL ? QUERN_OK : check_edge_size(&world->storage, relation, size_bytes, call);
+}
+
+quern_result quern__commands_check_edge(quern_commands *commands, quern_relation relation,
+                                        size_t size_bytes, const char *call)
+{
+    if (commands == NULL) return QUERN_OK;
+    const quern_result result = check_edge_size(commands->storage, relation, size_bytes, call);
+    return result == QUERN_OK ? QUERN_OK : quern__commands_fail(commands, result, call);
 }
 
 /* ----------------------------------------------------------------------------------------- commands */

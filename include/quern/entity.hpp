@@ -150,6 +150,34 @@ template <typename Ref, link kind> class linked_range {
     quern_relation relation_;
 };
 
+/* Values of edges, of which the C calls do not know the C++ type. */
+template <typename T>
+quern_result relate_with(quern_world *world, quern_entity source, quern_relation relation,
+                         quern_entity target, const T &value)
+{
+    const quern_result checked = quern__world_check_edge(world, relation, sizeof(T), "relate");
+    return checked != QUERN_OK
+               ? checked
+               : quern_entity_relate_with(world, source, relation, target, std::addressof(value));
+}
+
+template <typename T>
+quern_result set_edge_value(quern_world *world, quern_entity source, quern_relation relation,
+                            quern_entity target, const T &value)
+{
+    const quern_result checked = quern__world_check_edge(world, relation, sizeof(T), "set_edge_value");
+    return checked != QUERN_OK
+               ? checked
+               : quern_entity_set_edge_value(world, source, relation, target, std::addressof(value));
+}
+
+template <typename T>
+const T *edge_value(const quern_world *world, quern_entity source, quern_relation relation,
+                    quern_entity target)
+{
+    if (quern__world_check_edge(world, relation, sizeof(T), "edge_value") != QUERN_OK) return nullptr;
+    return static_cast<const T *>(quern_entity_edge_value(world, source, relation, target));
+}
 } // namespace detail
 /** @endcond */
 
@@ -354,22 +382,24 @@ template <bool is_of_app> class basic_entity_ref {
     {
         return check(quern_entity_relate(world_, entity_, relation, target));
     }
-    /** Relates, and sets the value of the edge; see quern_entity_relate_with. */
+    /** Relates, and sets the value of the edge; see quern_entity_relate_with. Further error: LAYOUT_MISMATCH (values of
+     * edges have another size than T). */
     template <typename T> result relate(quern_relation relation, quern_entity target, const T &value) const
     {
-        return check(quern_entity_relate_with(world_, entity_, relation, target, std::addressof(value)));
+        return check(detail::relate_with(world_, entity_, relation, target, value));
     }
-    /** Sets the value of an edge; see quern_entity_set_edge_value. */
+    /** Sets the value of an edge; see quern_entity_set_edge_value. Further error: LAYOUT_MISMATCH (values of edges have
+     * another size than T). */
     template <typename T>
     result set_edge_value(quern_relation relation, quern_entity target, const T &value) const
     {
-        return check(quern_entity_set_edge_value(world_, entity_, relation, target, std::addressof(value)));
+        return check(detail::set_edge_value(world_, entity_, relation, target, value));
     }
     /** Returns the value of the edge to a target, or the element in a relation with quern::many; nullptr if there is no such
-     * edge. See quern_entity_edge_value. */
+     * edge, or, with a message, if values of edges have another size than T. See quern_entity_edge_value. */
     template <typename T> const T *edge_value(quern_relation relation, quern_entity target) const
     {
-        return static_cast<const T *>(quern_entity_edge_value(world_, entity_, relation, target));
+        return detail::edge_value<T>(world_, entity_, relation, target);
     }
     /** Removes all targets; see quern_entity_unrelate. */
     result unrelate(quern_relation relation) const

@@ -634,20 +634,29 @@ class commands {
     {
         return quern::check(quern_commands_relate(recorder_, source, relation, target));
     }
-    /** Records that a source is related, with the value of the edge; see quern_commands_relate_with. */
+    /** Records that a source is related, with the value of the edge; see quern_commands_relate_with. Further error:
+     * LAYOUT_MISMATCH (values of edges have another size than T). */
     template <typename T>
     quern_result relate(quern_entity source, quern_relation relation, quern_entity target, const T &value)
     {
+        const quern_result checked = quern__commands_check_edge(recorder_, relation, sizeof(T), "relate");
         return quern::check(
-            quern_commands_relate_with(recorder_, source, relation, target, std::addressof(value)));
+            checked != QUERN_OK
+                ? checked
+                : quern_commands_relate_with(recorder_, source, relation, target, std::addressof(value)));
     }
-    /** Records that the value of an edge is set; see quern_commands_set_edge_value. */
+    /** Records that the value of an edge is set; see quern_commands_set_edge_value. Further error: LAYOUT_MISMATCH (values
+     * of edges have another size than T). */
     template <typename T>
     quern_result set_edge_value(quern_entity source, quern_relation relation, quern_entity target,
                                 const T &value)
     {
-        return quern::check(
-            quern_commands_set_edge_value(recorder_, source, relation, target, std::addressof(value)));
+        const quern_result checked =
+            quern__commands_check_edge(recorder_, relation, sizeof(T), "set_edge_value");
+        return quern::check(checked != QUERN_OK
+                                ? checked
+                                : quern_commands_set_edge_value(recorder_, source, relation, target,
+                                                                std::addressof(value)));
     }
     /** Records that all targets of a source are removed; see quern_commands_unrelate. */
     quern_result unrelate(quern_entity source, quern_relation relation)
@@ -995,6 +1004,9 @@ class context {
     template <typename T>
     const T *edge_value(quern_entity source, quern_relation relation, quern_entity target) const
     {
+        if (quern__world_check_edge(quern__context_world(raw_), relation, sizeof(T), "edge_value") !=
+            QUERN_OK)
+            return nullptr;
         return static_cast<const T *>(quern_context_edge_value(raw_, source, relation, target));
     }
     /** Returns the number of sources of a target, as above; see quern_context_source_count. */
@@ -2752,26 +2764,28 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return check(quern_entity_relate(raw_, source, relation, target));
     }
-    /** Relates, and sets the value of the edge; see quern_entity_relate_with. */
+    /** Relates, and sets the value of the edge; see quern_entity_relate_with. Further error: LAYOUT_MISMATCH (values of
+     * edges have another size than T). */
     template <typename T>
     QUERN__CPP_NODISCARD quern_result relate(quern_entity source, quern_relation relation,
                                              quern_entity target, const T &value)
     {
-        return check(quern_entity_relate_with(raw_, source, relation, target, std::addressof(value)));
+        return check(detail::relate_with(raw_, source, relation, target, value));
     }
-    /** Sets the value of an edge; see quern_entity_set_edge_value. */
+    /** Sets the value of an edge; see quern_entity_set_edge_value. Further error: LAYOUT_MISMATCH (values of edges have
+     * another size than T). */
     template <typename T>
     QUERN__CPP_NODISCARD quern_result set_edge_value(quern_entity source, quern_relation relation,
                                                      quern_entity target, const T &value)
     {
-        return check(quern_entity_set_edge_value(raw_, source, relation, target, std::addressof(value)));
+        return check(detail::set_edge_value(raw_, source, relation, target, value));
     }
-    /** Returns the value of an edge, or the element in a relation with quern::many; nullptr if there is no such edge. See
-     * quern_entity_edge_value. */
+    /** Returns the value of an edge, or the element in a relation with quern::many; nullptr if there is no such edge, or,
+     * with a message, if values of edges have another size than T. See quern_entity_edge_value. */
     template <typename T>
     const T *edge_value(quern_entity source, quern_relation relation, quern_entity target) const
     {
-        return static_cast<const T *>(quern_entity_edge_value(raw_, source, relation, target));
+        return detail::edge_value<T>(raw_, source, relation, target);
     }
     /** Removes all targets of a source; see quern_entity_unrelate. */
     QUERN__CPP_NODISCARD quern_result unrelate(quern_entity source, quern_relation relation)

@@ -97,6 +97,11 @@ QUERN_API quern_component quern__commands_find_type(const quern_commands *comman
 QUERN_API quern_result quern__commands_use_type(quern_commands *commands, const quern_component_def *type,
                                                 const char *call, quern_component *out_component);
 QUERN_API quern_result quern__option_fail(const char *option, uint32_t limit);
+/* Check the size of the C++ type of the value of an edge. Other mistakes are left to the call that follows. */
+QUERN_API quern_result quern__world_check_edge(const quern_world *world, quern_relation relation,
+                                               size_t size_bytes, const char *call);
+QUERN_API quern_result quern__commands_check_edge(quern_commands *commands, quern_relation relation,
+                                                  size_t size_bytes, const char *call);
 QUERN_API quern_component quern__context_find_type(const quern_context *context, uint64_t type_id);
 QUERN__NO_RETURN QUERN_API void quern__must_end(const char *call, const char *file, int line);
 

@@ -189,6 +189,34 @@ void edges_have_values()
     EXPECT(!bee.has<Title>());
 }
 
+/* A value of another size would be read beyond its end. */
+void edges_refuse_values_of_other_types()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    const quern_relation calls = world.relation("calls", quern::edges_hold{world.component<Title>()});
+    const auto bee = world.create(), queen = world.create(), drone = world.create();
+    EXPECT(bee.relate(calls, queen, Title{"majesty"}) == QUERN_OK);
+    const auto refuses = [](auto call) { return result_of(call) == QUERN_ERROR_LAYOUT_MISMATCH; };
+    EXPECT(refuses([&] { return bee.relate(calls, drone, 1.5f); }));
+    EXPECT(refuses([&] { return bee.set_edge_value(calls, queen, 1.5f); }));
+    EXPECT(refuses([&] { return world.relate(bee, calls, drone, 1.5f); }));
+    EXPECT(refuses([&] { return world.set_edge_value(bee, calls, queen, 1.5f); }));
+    EXPECT(bee.edge_value<float>(calls, queen) == nullptr &&
+           world.edge_value<float>(bee, calls, queen) == nullptr);
+    EXPECT(schedule.add_once(
+               "mistake",
+               [&](quern::context context) {
+                   EXPECT(context.edge_value<float>(bee, calls, queen) == nullptr);
+                   EXPECT(refuses([&] { return context.commands().relate(bee, calls, drone, 1.5f); }));
+                   EXPECT(
+                       refuses([&] { return context.commands().set_edge_value(bee, calls, queen, 1.5f); }));
+               },
+               quern::reads_relation{calls}, quern::lookup<Title>{}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1) == QUERN_OK);
+    EXPECT(bee.target(calls) == queen && bee.edge_value<Title>(calls, queen)->text == "majesty");
+}
+
 /* The body of a loop over sources may take the current one away. */
 void loops_go_on_without_the_current_entity()
 {
@@ -487,6 +515,7 @@ int main(int argc, char **argv)
     entities_have_names_and_parents();
     entities_have_targets();
     edges_have_values();
+    edges_refuse_values_of_other_types();
     loops_go_on_without_the_current_entity();
     entities_are_compared_and_hashed();
     commands_are_chained();

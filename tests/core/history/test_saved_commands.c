@@ -552,7 +552,8 @@ Test(saved_commands, without_memory_commands_are_unchanged)
     failing_allocator_close(allocator);
 }
 
-/* A recorder that the program holds may have no open stream: after a failed flush, or if its first command found no memory. */
+/* A recorder that the program holds may have no open stream: after a failed flush, or if its first command found no
+ * memory. */
 static void try_held(bool has_stream)
 {
     failing_allocator *allocator = failing_allocator_create();

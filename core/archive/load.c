@@ -973,6 +973,7 @@ quern_result quern__world_load(quern_world *world, quern_source source, const qu
 
 struct quern_load_session {
     quern_world *world;
+    quern_world_user user;
     quern_load_def def;
     uint32_t extra_count;
     quern__archive_position position; /* the messages that were read */
@@ -998,8 +999,11 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
     quern_load_session *session =
         quern__allocate(&world->storage.allocator, sizeof *session, _Alignof(quern_load_session));
     if (session != NULL) {
-        *session = (quern_load_session){
-            .world = world, .def = *def, .extra_count = extra_count, .layout_count = world->layout_count};
+        *session = (quern_load_session){.world = world,
+                                        .user = {.name = "a session that loads (quern_load_session)"},
+                                        .def = *def,
+                                        .extra_count = extra_count,
+                                        .layout_count = world->layout_count};
         if (!quern__call_memory_init(&session->memory, &world->storage.allocator)) {
             quern__release(&world->storage.allocator, session, sizeof *session,
                            _Alignof(quern_load_session));
@@ -1008,6 +1012,7 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
     }
     if (session == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
+    result = quern_world_add_user(world, &session->user);
     *out_session = session;
     return QUERN_OK;
 }
@@ -1023,6 +1028,7 @@ quern_result quern_load_session_create(quern_world *world, const quern_load_def 
 void quern_load_session_destroy(quern_load_session *session)
 {
     if (session == NULL) return;
+    quern_world_remove_user(session->world, &session->user);
     const quern_allocator allocator = session->world->storage.allocator;
     release_types(&session->types, 0, &allocator);
     quern__array_release(&allocator, &session->types);

@@ -770,6 +770,7 @@ quern_result quern__world_save(quern_world *world, quern_sink sink, const quern_
 
 struct quern_archive {
     quern_world *world;
+    quern_world_user user;
     QUERN__ARRAY(quern_entity) entities;
     quern__map slots; /* slot + 1 -> index in `entities` */
 };
@@ -784,14 +785,15 @@ quern_result quern_archive_create(quern_world *world, quern_archive **out_archiv
         quern__allocate(&world->storage.allocator, sizeof *archive, _Alignof(quern_archive));
     if (archive == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for a list of entities", __func__);
-    *archive = (quern_archive){.world = world};
+    *archive = (quern_archive){.world = world, .user = {.name = "a list of entities (quern_archive)"}};
     *out_archive = archive;
-    return QUERN_OK;
+    return quern_world_add_user(world, &archive->user);
 }
 
 void quern_archive_destroy(quern_archive *archive)
 {
     if (archive == NULL) return;
+    quern_world_remove_user(archive->world, &archive->user);
     const quern_allocator *allocator = &archive->world->storage.allocator;
     quern__array_release(allocator, &archive->entities);
     quern__map_release(&archive->slots, allocator);
@@ -1236,6 +1238,7 @@ quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, c
 
 struct quern_save_session {
     saving_state saving;
+    quern_world_user user;
     quern_save_def def;
     quern__call_memory memory; /* memory of one message */
     uint64_t layout_count;     /* that of the world when the session was created */
@@ -1262,6 +1265,8 @@ static quern_result create(quern_world *world, const quern_save_def *def, quern_
     session->saving.is_session = true;
     session->layout_count = world->layout_count;
     session->saving.allocator = quern__call_memory_allocator(&session->memory);
+    session->user = (quern_world_user){.name = "a session that saves (quern_save_session)"};
+    if (result == QUERN_OK) result = quern_world_add_user(world, &session->user);
     if (result == QUERN_OK)
         *out_session = session;
     else
@@ -1280,6 +1285,7 @@ quern_result quern_save_session_create(quern_world *world, const quern_save_def 
 void quern_save_session_destroy(quern_save_session *session)
 {
     if (session == NULL) return;
+    quern_world_remove_user(session->saving.world, &session->user);
     const quern_allocator allocator = session->saving.world->storage.allocator;
     saving_release(&session->saving);
     quern__call_memory_release(&session->memory);

@@ -273,6 +273,7 @@ enum { APPLIER_ALIGNMENT_BYTES = 128 };
 
 struct quern_delta_applier {
     quern_world *world;
+    quern_world_user user;
     /* The entities that the program or a delta has entered. All others have the handle that follows from their key. */
     quern__map entities; /* key -> handle in the world */
     quern__map keys;     /* the inverse */
@@ -846,17 +847,19 @@ quern_result quern_delta_applier_create(quern_world *world, quern_delta_applier 
     if (applier == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for an applier of deltas",
                            __func__);
-    *applier = (quern_delta_applier){.world = world};
+    *applier = (quern_delta_applier){.world = world,
+                                     .user = {.name = "an applier of deltas (quern_delta_applier)"}};
     quern__commands_init(&applier->recorder, &world->storage);
     quern__commands_list(&applier->recorder);
     quern__playback_init(&applier->playback, &world->storage);
     *out_applier = applier;
-    return QUERN_OK;
+    return quern_world_add_user(world, &applier->user);
 }
 
 void quern_delta_applier_destroy(quern_delta_applier *applier)
 {
     if (applier == NULL) return;
+    quern_world_remove_user(applier->world, &applier->user);
     const quern_allocator *allocator = &applier->world->storage.allocator;
     quern__commands_release(&applier->recorder);
     quern__playback_release(&applier->playback);

@@ -66,10 +66,11 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
  * for that order, in any order.
  *
  * The call is refused, with a message in the log that names one of them, while a frame runs on the world, and while
- * queries, getters, event readers, schedules, a history or other users of the world exist. Values whose types have
- * destroy hooks may own queries, getters and readers: their hooks destroy these. So if there are such objects, but no
- * schedule, history or user (quern_world_add_user), values with destroy hooks are destroyed first, with their entities,
- * also if the call is refused then because objects remain; the world is valid, and the call can be repeated after they
+ * queries, getters, event readers, schedules, a history, lists of entities to save (quern_archive), sessions, appliers
+ * of deltas or other users of the world exist. Values whose types have destroy hooks may own queries, getters and
+ * readers: their hooks destroy these. So if there are such objects, but none of the others, values with destroy hooks
+ * are destroyed first, with their entities, also if the call is refused then because objects remain; the world is
+ * valid, and the call can be repeated after they
  * are destroyed. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 

@@ -3,6 +3,9 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
+#include <quern/archive.h>
+#include <quern/history.h>
+
 #include <string.h>
 
 /* The end of a world: values go children first, and may own queries, getters and readers of it. */
@@ -102,6 +105,33 @@ Test(world_destroy, users_of_the_world_end_first)
     quern_world_destroy(world);
     cr_assert_eq(reports.log_count, 5u);
     cr_assert_eq(destroyed_count, 1u);
+}
+
+/* Nothing that reads the world to save it, or writes it from bytes, is left with a world that has ended. */
+Test(world_destroy, objects_of_archives_and_deltas_end_first)
+{
+    static const char *const names[4] = {"quern_archive", "quern_save_session", "quern_load_session",
+                                         "quern_delta_applier"};
+    quern_archive *list;
+    quern_save_session *writer;
+    quern_load_session *reader;
+    quern_delta_applier *applier;
+    open_world(NULL);
+    must(quern_delta_applier_create(world, &applier));
+    must(quern_load_session_create(world, &(quern_load_def){.schedules = {NULL}}, &reader));
+    must(quern_save_session_create(world, NULL, &writer));
+    must(quern_archive_create(world, &list));
+    capture_reports(&reports);
+    for (uint32_t i = 0; i < 4; i++) {
+        quern_world_destroy(world);
+        cr_assert_not_null(strstr(reports.last, names[i]), "%s", reports.last);
+        if (i == 0) quern_archive_destroy(list);
+        if (i == 1) quern_save_session_destroy(writer);
+        if (i == 2) quern_load_session_destroy(reader);
+        if (i == 3) quern_delta_applier_destroy(applier);
+    }
+    cr_assert_eq(reports.log_count, 4u);
+    quern_world_destroy(world);
 }
 
 /* The list of users stays whole, whichever world a user is added to or removed from. */

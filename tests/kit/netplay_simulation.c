@@ -517,13 +517,29 @@ static void begin_event(simulation *it, uint32_t index)
 
 /* ------------------------------------------------------------------------------------------- checks */
 
+/* Whether a table drops players before frames that a machine has verified with their inputs. */
+static bool drops_verified(const quern__netplay_table *table, const quern_netplay *by)
+{
+    for (uint32_t k = 0; k < by->def.player_count; k++) {
+        const quern__netplay_member *member = &table->members[k], *before = &by->table.members[k];
+        if (quern__netplay_is_out(member) && member->dropped_from < by->verified &&
+            !(quern__netplay_is_out(before) && before->dropped_from <= member->dropped_from))
+            return true;
+    }
+    return false;
+}
+
 /* Notes the table of a machine. Two tables of one epoch are those of halves of the players that have lost each other: when
- * they meet, the frames of one half are gone. */
+ * they meet, the frames of one half are gone. So they are if a half never had them, and goes on without the other half. */
 static void note_table(simulation *it, const quern__netplay_table *table)
 {
     if (it->broken != 0 || table->epoch >= TABLES) return;
     if (it->tables[table->epoch] != 0 && it->tables[table->epoch] != table->id) it->has_lost_frames = true;
     it->tables[table->epoch] = table->id;
+    const uint8_t members = quern__netplay_members(table);
+    for (uint32_t i = 0; i < it->plan->player_count; i++)
+        if (plays(it, i) && (members >> i & 1) == 0 && drops_verified(table, it->machines[i].netplay))
+            it->has_lost_frames = true;
 }
 
 static void note_hashes(simulation *it, const sim_machine *machine)

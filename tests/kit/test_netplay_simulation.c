@@ -102,6 +102,8 @@ Test(netplay_simulation, games_that_have_failed_go_on)
         {44029, 0x1520000, 255},
         /* Two machines of four were left, lost each other, and went on alone: one of both had to give way. */
         {46127, 0x76, SIMULATION_WATCHED},
+        /* Of the players that had verified frames, one was left, and cut off: the half without these frames went on. */
+        {73562, 0xd, SIMULATION_WATCHED},
         /* A player that joined said falsely that it had the world: the last machine waited for it as the leader. */
         {211388, 0xf4fdb, 255},
     };

@@ -379,7 +379,7 @@ static void play_with_every_failure(uint32_t thread_count)
     quern_jobs *jobs = setup_jobs(thread_count);
     uint64_t call = 1;
     while (play_with_failure(call, jobs))
-        call += effort(1, 3, 9);
+        call += effort(1, 5, 9);
     cr_assert_gt(call, 50u, "the program asks for memory %llu times", (unsigned long long)call - 1);
     quern_jobs_destroy(jobs);
 }

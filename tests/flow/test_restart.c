@@ -6,6 +6,7 @@
 #include "tests/core/archive/reseal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/restart_scene.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
@@ -305,13 +306,13 @@ Test(restart, forged_state_is_rejected_or_gives_a_valid_world, .timeout = 600)
     const quern_byte_buffer *memory = &points[5];
     char *bytes = malloc(memory->size_bytes);
     restart_open(&to, NULL);
-    for (size_t i = 0; i < memory->size_bytes; i++) {
+    for (size_t i = 0; i < memory->size_bytes; i += effort(1, 5, 5)) {
         memcpy(bytes, memory->bytes, memory->size_bytes);
         ((uint8_t *)bytes)[i] ^= patterns[i % sizeof patterns];
         reseal(bytes, memory->size_bytes);
         load_forged(bytes, memory->size_bytes);
     }
-    for (size_t i = 0; i + 4 <= memory->size_bytes; i += 4) {
+    for (size_t i = 0; i + 4 <= memory->size_bytes; i += effort(4, 20, 20)) {
         memcpy(bytes, memory->bytes, memory->size_bytes);
         memset(bytes + i, 0xFF, 4);
         reseal(bytes, memory->size_bytes);
@@ -373,7 +374,7 @@ Test(restart, every_truncation_is_rejected)
     play(FEW, NULL);
     restart_open(&to, NULL);
     const uint64_t hash = quern_world_hash(to.world);
-    for (size_t size = 0; size < points[5].size_bytes; size++) {
+    for (size_t size = 0; size < points[5].size_bytes; size += effort(1, 5, 5)) {
         char *cut = malloc(size + 1);
         memcpy(cut, points[5].bytes, size);
         cr_assert_eq(restart_load(&to, cut, size), QUERN_ERROR_BAD_ARCHIVE, "%zu bytes", size);

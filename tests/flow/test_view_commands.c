@@ -7,7 +7,7 @@
 /* Commands for views, compared with the single commands that they stand for: rows, handles, values, reports, and
  * what reactions and change filters see must be equal, at every thread count. */
 
-enum { FRAMES = 5, SEEDS = effort(6, 3, 1), MAX_DROPS = 24 };
+enum { FRAMES = 5, SEEDS = effort(6, 2, 1), MAX_DROPS = 24 };
 
 static uint64_t salt;
 static uint32_t destroy_percent;

@@ -226,7 +226,7 @@ Test(archive_types, truncated_and_damaged_archives_register_nothing)
     uint8_t *bytes = memory.bytes;
     for (size_t size = 0; size < memory.size_bytes; size++)
         cr_assert_eq(register_from(bare, bytes, size, NULL), QUERN_ERROR_BAD_ARCHIVE, "%zu bytes", size);
-    for (size_t i = 0; i < 8 * memory.size_bytes; i += effort(1, 7, 7)) {
+    for (size_t i = 0; i < 8 * memory.size_bytes; i += effort(1, 13, 13)) {
         bytes[i / 8] ^= (uint8_t)(1u << i % 8);
         cr_assert_eq(register_from(bare, bytes, memory.size_bytes, NULL), QUERN_ERROR_BAD_ARCHIVE,
                      "bit %zu", i);
@@ -242,7 +242,7 @@ Test(archive_types, forged_archives_register_valid_types_or_nothing)
     scene_fill(&from, 0);
     quern_byte_buffer memory = scene_save(&from);
     char *bytes = malloc(memory.size_bytes);
-    for (size_t i = 0; i < memory.size_bytes && i < 4096; i += effort(1, 3, 3))
+    for (size_t i = 0; i < memory.size_bytes && i < 4096; i += effort(1, 5, 5))
         for (uint32_t k = 0; k < sizeof patterns; k++) {
             quern_world *world;
             must(quern_world_create(NULL, &world));
@@ -282,7 +282,7 @@ Test(archive_types, forged_sizes_allocate_no_memory)
     scene_fill(&from, 0);
     quern_byte_buffer memory = scene_save(&from);
     char *bytes = malloc(memory.size_bytes);
-    for (size_t i = 0; i + 4 <= memory.size_bytes && i < 4096; i += effort(4, 12, 12))
+    for (size_t i = 0; i + 4 <= memory.size_bytes && i < 4096; i += effort(4, 20, 20))
         for (uint32_t k = 0; k < 3; k++) {
             quern_world *world;
             must(quern_world_create(&def, &world));

@@ -1012,9 +1012,8 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
     }
     if (session == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
-    result = quern_world_add_user(world, &session->user);
     *out_session = session;
-    return QUERN_OK;
+    return quern_world_add_user(world, &session->user);
 }
 
 quern_result quern_load_session_create(quern_world *world, const quern_load_def *def,

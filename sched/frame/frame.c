@@ -648,7 +648,7 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
 /* Applies the commands that an earlier frame could not apply, and then runs reactions. */
 static quern_result apply_kept_and_react(quern_schedule *schedule, quern__flush_report *report)
 {
-    /* A frame that has lost the world to another thread has left what its exclusive reaction was shown. */
+    /* A frame that has lost the world to another thread has left the rows that its exclusive reaction was shown. */
     for (uint32_t i = 0; QUERN__UNLIKELY(schedule->has_failed) && i < schedule->plan.systems.count; i++) {
         const quern__system *system = schedule->plan.systems.items[i];
         if (system->reaction != NULL) quern__reaction_finish(system->query.storage, system->reaction);

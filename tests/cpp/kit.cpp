@@ -102,6 +102,12 @@ void searches_find_what_loops_find()
            hits[1].key <= hits[2].key);
 }
 
+int pair_count;
+void count_pair(const quern_grid_pair &)
+{
+    pair_count++;
+}
+
 void pairs_and_rays_are_found()
 {
     quern::app app;
@@ -119,6 +125,7 @@ void pairs_and_rays_are_found()
     EXPECT(count == 39);
     EXPECT(bodies.pairs(nullptr, 2, [&all](const quern_grid_pair &) { all++; }) == QUERN_OK);
     EXPECT(all == 39 + 38);
+    EXPECT(bodies.pairs(nullptr, 2, count_pair) == QUERN_OK && pair_count == all);
     EXPECT(result_of([&] { return bodies.pairs(nullptr, -1, [](const quern_grid_pair &) {}); }) ==
            QUERN_ERROR_INVALID_ARGUMENT);
     const auto first = bodies.ray({4.6, 3, 0}, {0, -1, 0}, 10, 0.5f);

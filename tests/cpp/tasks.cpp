@@ -77,6 +77,13 @@ void tasks_begin_after_others(uint32_t thread_count)
     EXPECT(on_caller == 1);
 }
 
+/* A function serves as a lambda. */
+std::atomic<uint32_t> counted_items;
+void count_items(uint32_t begin, uint32_t end)
+{
+    counted_items += end - begin;
+}
+
 void loops_are_submitted(uint32_t thread_count)
 {
     quern::jobs jobs(thread_count);
@@ -96,6 +103,9 @@ void loops_are_submitted(uint32_t thread_count)
                 squares[i] = -1;
         }));
         EXPECT(squares[0] == -1 && squares[99] == -1 && squares[100] == 10000 && largest == 0);
+        counted_items = 0;
+        quern::must(tasks.run_for(100, 10, count_items));
+        EXPECT(counted_items == 100);
         tasks.cancel();
         EXPECT(tasks.is_cancelled());
         EXPECT(result_of([&] { return tasks.run_for(100, 1, [](uint32_t, uint32_t) {}); }) ==
